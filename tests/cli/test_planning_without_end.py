@@ -67,3 +67,9 @@ def test_an_average_is_told_per_step_and_the_next_command_keeps_it():
 def test_a_discount_and_an_average_exclude_each_other():
     with pytest.raises(counsel.CounselError, match=r"discount is 0\.9 and average is True"):
         run("solve", "machine-repair", "--average", "--discount", "0.9")
+
+
+def test_the_next_command_keeps_every_digit_of_a_discount():
+    printed = run("solve", "machine-repair", "--discount", "0.9999999")
+    assert "for ever, discounted by 0.9999999 " in printed
+    assert "--discount 0.9999999 " in printed

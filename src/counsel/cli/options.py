@@ -135,4 +135,4 @@ def planning_options(
 
 def without_end(discount: float | None, *, average: bool) -> str:
     """Return the options of work without end as a user would type them."""
-    return " --average" if average else "" if discount is None else f" --discount {discount:g}"
+    return " --average" if average else "" if discount is None else f" --discount {discount!r}"

@@ -53,10 +53,10 @@ def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) ->
         scope = "per step, for ever"
         typer.echo("The work has no end: all numbers are averages per step.")
     elif problem.discount is not None:
-        scope = f"for ever, discounted by {problem.discount:g}"
+        scope = f"for ever, discounted by {problem.discount!r}"
         typer.echo(
             "The work has no end: rewards and pieces of advice t steps from now count "
-            f"{problem.discount:g} to the power of t, and an episode stands for all of them."
+            f"{problem.discount!r} to the power of t, and an episode stands for all of them."
         )
     table = new_table(None, scope, "", left=1)
     table.add_row("expected reward", in_full(plan.value))

@@ -260,7 +260,7 @@ class MDP:
         """What counts, in words: "horizon 12", "discount 0.95" or "average per step"."""
         if self.discount is None:
             return f"horizon {self.n_steps}"
-        return "average per step" if self.average else f"discount {self.discount:g}"
+        return "average per step" if self.average else f"discount {self.discount!r}"
 
     def paying(self, reward: ArrayLike) -> "MDP":
         """Return the same world with other rewards.

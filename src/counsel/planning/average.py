@@ -26,7 +26,7 @@ from counsel.model.problem import AdviceProblem
 from counsel.model.random_cells import Advice
 from counsel.planning._choice_kernels import TIE, Aim
 from counsel.planning.constraints import Constraints
-from counsel.planning.discounted import TOLERANCE, DiscountedPlanner
+from counsel.planning.discounted import TOLERANCE
 from counsel.planning.linear_equations import EPSILON, Equations
 from counsel.planning.one_closed_class import Term, improve_in_one_class
 from counsel.planning.recurrence import (
@@ -38,6 +38,7 @@ from counsel.planning.recurrence import (
     closed_classes,
     likeliest,
 )
+from counsel.planning.relative_planner import RelativePlanner
 from counsel.planning.stationary_policy import StationaryPolicy, stationary
 
 SAME_GAIN = 1e-10
@@ -48,7 +49,7 @@ FEW_ROUNDS = 30
 """The most rounds of improving every choice, if the chosen advice may have several classes."""
 
 
-class AveragePlanner(DiscountedPlanner):
+class AveragePlanner(RelativePlanner):
     """Plans work by its average per step; the values are biases, 0 at the start on average."""
 
     def __init__(
@@ -62,9 +63,8 @@ class AveragePlanner(DiscountedPlanner):
         super().__init__(problem, constraints, threads=threads, tolerance=tolerance)
         self.is_changed = False
         """Whether the last plan had several closed classes, and advice was changed to one."""
-        self._gain, self._second_gain = 0.0, 0.0
+        self._gain = 0.0
         self._kept_ms: Advice = self._advice_ms
-        self._cycles: Cycles | None = None
         self._choices: Choices | None = None
         self._home = self._find_home()
 
@@ -91,12 +91,6 @@ class AveragePlanner(DiscountedPlanner):
         chosen = self._policy_now()
         return self._cycles_now().gain_and_bias(chosen.earned(weight, price))[0]
 
-    def parts(self, weight: float, price: float) -> Floats:
-        """Return the bias of weight · reward − price · cost of the last plan in every cell."""
-        chosen = self._policy_now()
-        bias = self._cycles_now().gain_and_bias(chosen.earned(weight, price))[1]
-        return self._in_every_state(bias.reshape(self._V_ms.shape))
-
     def _both_at_start(self, *, with_second: bool) -> tuple[float, float]:
         return self._gain, self._second_gain if with_second else np.nan
 
@@ -119,12 +113,6 @@ class AveragePlanner(DiscountedPlanner):
                 self._chosen = stationary(model, levels, self._kept_ms, threads=self.threads)
         self._cycles = Cycles(self._chosen.equations, home)
         return self._chosen
-
-    def _cycles_now(self) -> Cycles:
-        self._policy_now()
-        if self._cycles is None:
-            raise AssertionError("a policy has cycles")
-        return self._cycles
 
     def _best_class(self, chosen: StationaryPolicy, homes: list[int]) -> int:
         """Return the class with the best first gain, then with the best second gain."""
@@ -183,29 +171,6 @@ class AveragePlanner(DiscountedPlanner):
 
     def _goal(self, allowed: float) -> float:
         return 0.5 * allowed
-
-    def _sized(self, aim: Aim) -> Aim:
-        """Add the sizes of the biases, which no number of the problem bounds."""
-        first, second = (float(np.ptp(table)) for table in (self._V_ms, self._second_ms))
-        return self._aim._replace(
-            size0=self._aim.size0 + first,
-            most0=self._aim.most0 + first,
-            size1=self._aim.size1 + second,
-        )
-
-    def _evaluate_first(
-        self, aim: Aim, guess: Floats, between: tuple[float, float], tolerance: float
-    ) -> None:
-        chosen, near = self._policy_now(), 0.5 * (between[0] + between[1])
-        earned = chosen.earned(aim.weight0, float(aim.price0_h[0]))
-        cycles = self._cycles_now()
-        _, bias = cycles.gain_and_bias(earned, near=near, guess=guess, tolerance=tolerance)
-        self._V_ms = bias.reshape(self._V_ms.shape)
-
-    def _evaluate_second(self, aim: Aim) -> None:
-        earned = self._policy_now().earned(aim.weight1, aim.price1)
-        _, bias = self._cycles_now().gain_and_bias(earned, guess=self._second_ms.reshape(-1))
-        self._second_ms = bias.reshape(self._second_ms.shape)
 
     def _shifted(self, TV_ms: Floats, low: float, high: float) -> Floats:
         """Return the biases with 0 at the start on average."""

@@ -35,6 +35,7 @@ from counsel.planning.discounted import DiscountedPlanner
 from counsel.planning.discounted_criticality import exact_criticality
 from counsel.planning.level_planner import LevelPlanner
 from counsel.planning.planners import AnyPlanner, planner_for
+from counsel.planning.relative_planner import RelativePlanner
 
 WORTH_THREADS = 50_000
 """With fewer kinks in a step threads cost more than they save."""
@@ -50,7 +51,7 @@ MOST_KINKS = 4_000_000
 
 
 MOST_DOUBLED = 60
-"""How often the largest penalty of a grid is doubled where the average per step counts."""
+"""How often the largest penalty of a grid is doubled where values are relative."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -269,7 +270,8 @@ def _largest_gain(planner: AnyPlanner) -> float:
     least_cost = float(cost[cost > 0.0].min(initial=1.0))
     steps = planner.prepared.horizon
     penalty = max(float(np.ptp(layers(problem.mdp.reward))), 1e-300) * steps / least_cost
-    for _ in range(MOST_DOUBLED if problem.average else 0):  # no number bounds biases beforehand
+    is_relative = isinstance(planner, RelativePlanner)
+    for _ in range(MOST_DOUBLED if is_relative else 0):  # no number bounds these beforehand
         if not advises(penalty):
             break
         penalty *= 2

@@ -150,7 +150,7 @@ class DiscountedPlanner(PricedPlanner):
     def _plan(self, aim: Aim, *, with_second: bool) -> None:
         """Improve and evaluate until the error is small, and ties are settled."""
         shape = self._V_ms.shape
-        allowed = self.tolerance * max(aim.most0, np.finfo(np.float64).tiny)
+        allowed = self.tolerance * max(self._largest_value(aim), np.finfo(np.float64).tiny)
         goal = self._goal(allowed)
         TV_ms, is_tied = np.empty(shape), np.empty(shape, dtype=np.bool_)
         advice_ms = self._advice_ms.copy()
@@ -176,6 +176,10 @@ class DiscountedPlanner(PricedPlanner):
         self.error = error
         self._V_ms = self._shifted(TV_ms, low, high).reshape(shape)
         self._finish(low, high)
+
+    def _largest_value(self, aim: Aim) -> float:
+        """Return a number that no value of any plan exceeds."""
+        return aim.most0
 
     def _most_rounds(self) -> int:
         """Return after how many evaluations to stop."""

@@ -6,9 +6,11 @@ from counsel.planning.backward import Planner
 from counsel.planning.constraints import Constraints
 from counsel.planning.discounted import DiscountedPlanner
 from counsel.planning.level_planner import LevelPlanner, check_size
+from counsel.planning.prepared_problem import NEAR_ONE
+from counsel.planning.relative_planner import LongDiscountPlanner
 
 AnyPlanner = Planner | LevelPlanner | DiscountedPlanner
-"""``AveragePlanner`` is a ``DiscountedPlanner``."""
+"""Planners with relative values are a ``DiscountedPlanner``, too."""
 
 
 def planner_for(
@@ -21,6 +23,8 @@ def planner_for(
     """Return a planner without a hard budget."""
     if problem.average:
         return AveragePlanner(problem, constraints, threads=threads)
+    if problem.discount is not None and problem.discount > NEAR_ONE:
+        return LongDiscountPlanner(problem, constraints, threads=threads)
     if problem.discount is not None:
         return DiscountedPlanner(problem, constraints, threads=threads)
     return horizon_planner(problem, constraints, threads=threads, search=search)

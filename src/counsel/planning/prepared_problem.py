@@ -5,8 +5,8 @@ Two smaller problems have the same best plan: the problem of the kinds of states
 depends on the levels of a memory, which stay as they are.
 
 In work without end the probabilities carry the discount: rows sum to γ, and one step back of the
-loops is one step of discounted work. The horizon of rounding is 1 / (1 − γ), and 1 where the
-average per step counts: its planner adds the size of the values.
+loops is one step of discounted work. The horizon of rounding is 1 / (1 − γ), and 1 where γ is near
+1 or the average per step counts: their planners add the size of relative values.
 """
 
 from copy import copy
@@ -31,6 +31,9 @@ from counsel.planning.alike_states import kinds_of_states, model_of_kinds
 from counsel.planning.constraints import Constraints
 from counsel.planning.reachable_cells import Cells, reachable_problem
 
+NEAR_ONE = 0.99
+"""With a discount above this, plans keep values relative to one cell (``relative_planner.py``)."""
+
 LOST = 1e-3
 """Accumulated rounding, relative to the largest reward of an episode, in units of TIE."""
 
@@ -52,8 +55,8 @@ class PreparedProblem:
     ``problem`` is a copy, since the problem itself holds its constraints and these their arrays.
     ``most_cost`` is the largest cost of a piece; with ``unit_cost`` every piece costs 1.
     ``levels`` say how the level of the person's memory moves. Without end, ``horizon`` is
-    1 / (1 − γ), rounded up, and values lose ``lost`` times as many digits. For an average per step
-    both are 1.
+    1 / (1 − γ), rounded up, and values lose ``lost`` times as many digits. Where γ is near 1, and
+    for an average per step, both are 1.
     """
 
     problem: AdviceProblem
@@ -122,7 +125,7 @@ def prepare(problem: AdviceProblem, constraints: Constraints | None = None) -> P
     constraints = constraints or Constraints.read(problem)
     if constraints not in _PREPARED:
         most_steps, gamma = problem.n_steps, problem.discount
-        if gamma is not None and not problem.average:
+        if gamma is not None and gamma <= NEAR_ONE:
             most_steps = ceil(1.0 / (1.0 - gamma))
         _PREPARED[constraints] = PreparedProblem(
             problem=copy(problem),

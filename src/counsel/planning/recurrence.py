@@ -30,7 +30,7 @@ from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model
 from counsel.planning._level_kernels import Levels
-from counsel.planning.linear_equations import Equations
+from counsel.planning.linear_equations import EPSILON, FLOOR, Equations
 from counsel.planning.stationary_policy import StationaryPolicy, stationary
 
 STEPS_TO_FIND_HOME = 30
@@ -111,6 +111,8 @@ class Cycles:
         home, gain = self.home, near
         if gain is None:
             gain = float(self.within.solve(earned)[home] / self.length[home])
+        # Where all cells earn the same, the differences are only rounding.
+        tolerance = max(tolerance, FLOOR * EPSILON * (np.abs(earned).max() + abs(gain)))
         start = None if guess is None else guess - guess[home]
         bias = self.within.solve(earned - gain, guess=start, tolerance=tolerance)
         for _ in range(REFINED):
