@@ -339,6 +339,7 @@ POLICIES = {
     "no chance": (f"{HEAD},probability\n0,stable,assess,2\n", "give 0 to 1"),
     "a word for a chance": (f"{HEAD},probability\n0,stable,assess,often\n", "give 0 to 1"),
     "no advice": ("step,state\n0,stable\n", "has no column 'advice'"),
+    "a plan without end": ("state,advice\nstable,assess\n", "as a plan for work without end"),
     "nothing": ("", "cannot be read"),
     "ragged": (f"{HEAD}\n0,stable\n1,stable,assess,more\n", "cannot be read"),
     "pieces below 0": (f"pieces_left,{HEAD}\n-1,0,stable,assess\n", "give a whole number"),

@@ -121,3 +121,33 @@ def test_a_team_plan_earns_no_less_than_the_published_whittle_indices():
     error = difference.std(ddof=1) / np.sqrt(difference.size)
     assert difference.mean() >= -2.0 * error
     assert ours.interval[0] <= plan.bound
+
+
+def test_a_piece_is_not_kept_for_somebody_who_should_rest_now():
+    """At a low price silence at the fork, with two pieces later, is better than one piece now.
+
+    Its criticality is the largest all the same, so nobody was given the piece at hand.
+    """
+    mdp = counsel.MDP(
+        [[1, 2], [1, 1], [2, 2], [2, 2]],
+        [[0.0, 0.9], [0.0, 0.6], [0.0, 0.0], [0.0, 0.1]],
+        horizon=3,
+        state_labels=["fork", "busy", "over", "small"],
+        action_labels=["wait", "act"],
+    )
+    problem = counsel.AdviceProblem(mdp, counsel.Human([[1.0, 0.0]] * 4, lift=1.0))
+    fork, small = Cell(0, 0, 0), Cell(0, 3, 0)
+    ranking = rank_cells(problem, [fork, small], pieces=1, rng=rng())
+    told = {person.row: person.advice for person in ranking.people}
+    assert told == {0: None, 1: 1}
+    assert [person.row for person in ranking.people] == [1, 0]
+    assert ranking.price == 0.0
+    assert ranking.people[1].criticality == pytest.approx(0.9)
+    sentence = ranking.people[1].explanation.sentence
+    assert "stay silent" in sentence
+    assert "with less advice later, advice here would pay up to a penalty of 0.9" in sentence
+    busy = [Cell(0, 1, 0)] * 2  # at their criticality of 0.6 the fork is worth a piece
+    ranking = rank_cells(problem, [fork, *busy], pieces=1, rng=rng())
+    assert ranking.price == pytest.approx(0.6)
+    assert ranking.people[0].row == 0
+    assert ranking.people[0].advice == 1

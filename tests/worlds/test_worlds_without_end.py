@@ -6,6 +6,7 @@ from scipy.stats import poisson
 
 import counsel
 from counsel.worlds import AdviceEnv, make
+from counsel.worlds.advice_env import SHOWN
 from tests.support import slow_worlds
 
 
@@ -51,6 +52,8 @@ def test_advice_is_worth_something_and_a_budget_keeps_part_of_it(name):
     [
         ("machine-repair", {"conditions": 1}, "conditions"),
         ("machine-repair", {"lift": 1.5}, r"lift is 1\.5"),
+        ("machine-repair", {"lift": "much"}, "lift must be a number, not 'much'"),
+        ("inventory", {"lift": [0.1]}, "lift must be a number"),
         ("inventory", {"demand": 0.0}, "demand is 0"),
         ("inventory", {"discount": 1.0}, "discount is 1"),
         ("inventory", {"lift": -0.1}, r"lift is -0\.1"),
@@ -89,6 +92,18 @@ def test_an_episode_that_is_over_takes_no_step():
     assert env.step(3)[2]
     with pytest.raises(counsel.CounselError, match="call reset"):
         env.step(3)
+
+
+def test_an_episode_that_never_ends_keeps_only_its_last_decisions():
+    env = AdviceEnv(make("machine-repair").without_end(average=True), render_mode="ansi")
+    env.reset(seed=0)
+    for _ in range(SHOWN + 50):
+        *_, terminated, truncated, info = env.step(env.problem.defer)
+        assert not terminated
+        assert not truncated
+    assert info["step"] == SHOWN + 50
+    assert len(env._decisions) == SHOWN
+    assert f"step {SHOWN + 50} ·" in env.render()
 
 
 def test_the_simulator_refuses_work_without_end():

@@ -146,7 +146,12 @@ def _read_columns(path: Path) -> dict[str, list[Any]]:
         label = f"{name}_label" if f"{name}_label" in columns else name
         if label in columns or not table.num_rows:
             columns[name] = [_stripped(value) for value in columns.get(label, [])]
-    for name in ("step", "state", "advice"):
+    for name in ("state", "advice", "step"):
+        if name not in columns and name == "step":
+            raise CounselError(
+                f"{path} has no column 'step', as a plan for work without end, which a log of "
+                "episodes cannot check; give a plan that `counsel plan` made with a horizon"
+            )
         if name not in columns:
             raise CounselError(
                 f"{path} has no column {name!r}; a policy has step, state and advice "

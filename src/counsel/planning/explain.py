@@ -211,8 +211,10 @@ class Explanation:
         limit = f"of {_short(low)}"
         if low != high:
             limit = f"between {_short(low)} and {_short(high)}"
-        unit = "piece" if self.cost == 1.0 else "unit of cost"
-        return f"; advice here stays worthwhile up to a penalty {limit} per {unit}"
+        limit += " per piece" if self.cost == 1.0 else " per unit of cost"
+        if self.advice is None and low * self.cost > self.price * (1.0 + 1e-9):
+            return f"; with less advice later, advice here would pay up to a penalty {limit}"
+        return f"; advice here stays worthwhile up to a penalty {limit}"
 
 
 def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)

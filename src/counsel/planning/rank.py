@@ -6,6 +6,10 @@ whoever just misses one; the gains and the reasons are those of the plan at that
 equal criticalities are drawn at random. If some of them get a piece and others miss one, the plan
 is made just below their criticality, where advice still pays.
 
+A criticality is no threshold: at a low price it may be better to say nothing now and more later.
+People of whom the plan at the price says so wait. The pieces go to the others, and the price is
+that of the others.
+
 People in cells where advice is required come first, and each of them takes a piece: nothing is
 known about what they would do without it, so their gain and their criticality are unknown.
 """
@@ -16,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import by_step, whole
+from counsel._arrays import Floats, by_step, whole
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
 from counsel.planning.constraints import Constraints
@@ -90,14 +94,18 @@ def rank_cells(  # noqa: PLR0913 (people, pieces and the masks of solve)
     urgency[is_required] = 0.0
     near = SAME * float(urgency.max(initial=0.0))
     rounded = np.round(urgency / near) if near > 0.0 else urgency
-    order = np.lexsort((rng.random(len(cells)), -rounded, ~is_required))
-    ranked = urgency[order[is_required.sum() :]]
+    luck, waits = rng.random(len(cells)), np.zeros(len(cells), dtype=np.bool_)
     rest = max(k - int(is_required.sum()), 0)
-    price = float(ranked[rest]) if rest < ranked.size and ranked[rest] > near else 0.0
-    penalty = price
-    if 0 < rest < ranked.size and ranked[rest - 1] <= price + near:
-        penalty = max(price - max(JUST_BELOW * price, 2.0 * near), 0.0)
-    plan = solve(problem, penalty=penalty, **masks)
+    while True:
+        order = np.lexsort((luck, -rounded, waits, ~is_required))
+        asking = order[int(is_required.sum()) : len(order) - int(waits.sum())]
+        price, penalty = _price(urgency[asking], rest, near)
+        plan = solve(problem, penalty=penalty, **masks)
+        first = [i for i in asking[:rest].tolist() if urgency[i] > near]
+        silent = [i for i in first if not _is_advised(plan, cells[i], problem)]
+        if not silent:
+            break
+        waits[silent] = True
     known: dict[Cell, Explanation] = {}
     people, given = list[Ranked](), 0
     for i in order.tolist():
@@ -111,6 +119,22 @@ def rank_cells(  # noqa: PLR0913 (people, pieces and the masks of solve)
         advice = why.advice if is_advised else None
         people.append(Ranked(i, advice, why, bool(is_required[i])))
     return Ranking(people, price)
+
+
+def _price(urgency_n: Floats, rest: int, near: float) -> tuple[float, float]:
+    """Return the price of a piece, and the penalty of the plan, for people in their order.
+
+    The penalty is just below the price if somebody who gets a piece ties with who misses one.
+    """
+    price = float(urgency_n[rest]) if rest < urgency_n.size and urgency_n[rest] > near else 0.0
+    if 0 < rest < urgency_n.size and urgency_n[rest - 1] <= price + near:
+        return price, max(price - max(JUST_BELOW * price, 2.0 * near), 0.0)
+    return price, price
+
+
+def _is_advised(plan: Plan, cell: Cell, problem: AdviceProblem) -> bool:
+    level = cell.level if problem.memory else None
+    return plan.policy.at(cell.step, cell.state, level=level).keys() != {problem.defer}
 
 
 def _urgency(critical: Criticality, cell: Cell, problem: AdviceProblem) -> float:

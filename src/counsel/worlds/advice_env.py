@@ -1,5 +1,6 @@
 """The machine's side of an advice problem as a Gymnasium environment."""
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from counsel.planning.solve import read_penalty
 from counsel.worlds.catalogue import make
 from counsel.worlds.views import Decision, PictureView, TextView, View, sign_of
 
+SHOWN = 1000  # in work without end the view shows the last decisions, so that few are kept
 NO_ACTION = -1  # the action in ``info`` before the person has acted
 
 
@@ -112,7 +114,7 @@ class AdviceEnv(gymnasium.Env[Any, np.int64]):
         self._starts = np.flatnonzero(problem.mdp.start)
         self._start_upto = np.cumsum(problem.mdp.start[self._starts])
         self._state, self._level, self._step, self._is_over = 0, 0, 0, True
-        self._decisions: list[Decision] = []
+        self._decisions = deque[Decision](maxlen=None if problem.discount is None else SHOWN)
         self._earned = 0.0
 
     def reset(
@@ -132,7 +134,8 @@ class AdviceEnv(gymnasium.Env[Any, np.int64]):
         drawn = int(np.searchsorted(self._start_upto[:-1], u, side="right"))
         self._state, self._step, self._is_over = int(self._starts[drawn]), 0, False
         self._level = self.problem.level_of(None)
-        self._decisions, self._earned = [], 0.0
+        self._decisions.clear()
+        self._earned = 0.0
         return self._observation(), self._info(None)
 
     def _observation(self) -> Any:  # noqa: ANN401 (Gymnasium's)
@@ -201,9 +204,9 @@ class AdviceEnv(gymnasium.Env[Any, np.int64]):
     def render(self) -> str | NDArray[np.uint8] | None:
         """Show the episode so far: as text or pixels [height, width, 3], or None without a mode."""
         if self.render_mode == "ansi":
-            return self.view.text(self._decisions, self._state, self._caption())
+            return self.view.text(list(self._decisions), self._state, self._caption())
         if self.render_mode == "rgb_array" and isinstance(self.view, PictureView):
-            return self.view.frame(self._decisions, self._state, self._caption())
+            return self.view.frame(list(self._decisions), self._state, self._caption())
         return None
 
     def _cost_of(self, step: int, state: int, advice: int) -> float:
@@ -216,9 +219,9 @@ class AdviceEnv(gymnasium.Env[Any, np.int64]):
         mdp = self.problem.mdp
         advice = mdp.defer if decision is None else decision.advice
         action = NO_ACTION if decision is None else decision.action
-        allowed = self._allowed_hsa[self._table_step(len(self._decisions)), self._state]
+        allowed = self._allowed_hsa[self._table_step(self._step), self._state]
         info = {
-            "step": len(self._decisions),
+            "step": self._step,
             "advice": advice,
             "action": action,
             "matched": advice == action,
@@ -231,7 +234,7 @@ class AdviceEnv(gymnasium.Env[Any, np.int64]):
     def _caption(self) -> str:
         mdp = self.problem.mdp
         end = "" if mdp.discount is not None else f" of {mdp.horizon}"
-        parts = [f"step {len(self._decisions)}{end}", f"reward {self._earned:g}"]
+        parts = [f"step {self._step}{end}", f"reward {self._earned:g}"]
         if self._decisions:
             decision = self._decisions[-1]
             said = "silent"

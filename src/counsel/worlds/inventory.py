@@ -11,7 +11,7 @@ from math import exp, factorial
 
 import numpy as np
 
-from counsel._arrays import Floats, positive, whole
+from counsel._arrays import Floats, positive, real, whole
 from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
@@ -29,7 +29,7 @@ def inventory(
     ``lift`` is how much the manager listens.
     """
     N, mean = whole("shelves", shelves, least=2), positive("demand", demand, most=100.0)
-    if not 0.0 <= lift <= 1.0:
+    if not 0.0 <= real("lift", lift) <= 1.0:
         raise CounselError(f"lift is {lift:g}; it must be from 0 to 1")
     chance_d = _poisson(mean, N)
     P, reward = np.zeros((N + 1, N + 1, N + 1)), np.zeros((N + 1, N + 1))

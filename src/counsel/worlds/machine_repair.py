@@ -9,7 +9,7 @@ adherence loses value, in work that is discounted and has no last day.
 
 import numpy as np
 
-from counsel._arrays import whole
+from counsel._arrays import real, whole
 from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
@@ -35,7 +35,7 @@ def machine_repair(
     listens.
     """
     N = whole("conditions", conditions, least=2)
-    if not 0.0 <= lift <= 1.0:
+    if not 0.0 <= real("lift", lift) <= 1.0:
         raise CounselError(f"lift is {lift:g}; it must be from 0 to 1")
     S, normal, thorough = N + 2, N, N + 1
     P, reward = np.zeros((S, 3, S)), np.zeros((S, 3))
