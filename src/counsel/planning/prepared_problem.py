@@ -31,7 +31,7 @@ from counsel.planning.alike_states import kinds_of_states, model_of_kinds
 from counsel.planning.constraints import Constraints
 from counsel.planning.reachable_cells import Cells, reachable_problem
 
-NEAR_ONE = 0.99
+NEAR_ONE = 0.995
 """With a discount above this, plans keep values relative to one cell (``relative_planner.py``)."""
 
 LOST = 1e-3
