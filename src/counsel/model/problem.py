@@ -30,7 +30,7 @@ from counsel.errors import CounselError
 from counsel.model.advice_costs import given_cost, read_cost
 from counsel.model.human import Human, advised_law
 from counsel.model.machine import machine_of
-from counsel.model.mdp import MDP, steps_without_end
+from counsel.model.mdp import MDP
 from counsel.model.memory import Memory
 from counsel.model.policy import Policy
 from counsel.model.policy_checks import check_policy, check_policy_sizes
@@ -46,6 +46,7 @@ from counsel.model.rewards import (
     read_range,
 )
 from counsel.model.setting import Setting, Shape
+from counsel.model.work_length import steps_without_end
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
