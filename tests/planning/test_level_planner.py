@@ -112,6 +112,17 @@ def test_a_penalty_for_each_step_compiles_nothing_anew(planning_kernel):
     assert len(planning_kernel.signatures) == compiled > 0
 
 
+@each_seed(range(20))
+def test_a_level_that_nothing_moves_was_planned_as_if_it_were_the_first_level(seed):
+    """Every row of every matrix was equal: a mood of the day, drawn whatever is said and done."""
+    P = draw(seed, **SMALL, memory="random", M=3, lifts="levels", costs="one")
+    mood = np.random.default_rng(seed).dirichlet(np.ones(P.M))
+    moods = np.tile(mood if seed % 2 else np.eye(P.M)[seed % P.M], (P.M, 1))
+    P = replace(P, K0=moods, Kplus=moods, Kminus=moods)
+    check_penalties(P)
+    check_hard(P, (2,))
+
+
 # ------------------------------------------------------------------------------ evaluation
 
 

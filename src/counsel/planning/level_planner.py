@@ -153,7 +153,7 @@ def space_of(model: Model, levels: Levels, most_cost: float, budgets: int) -> Sp
     rows, (_, S, A) = int(np.diff(model.first_row_l).max()), model.policy_lsa.shape
     B, D = model.pull_lsa.shape[2], levels.indptr.size - 1
     kept = min(int(most_cost), budgets) + 1 if levels.is_hard else 1
-    side = 1 if D == 1 else -(-D // BLOCK) * BLOCK
+    side = 1 if levels.after_cm.shape[1] == 1 else -(-D // BLOCK) * BLOCK
     return Space(
         V_sd=np.zeros((S, side)),
         E_jrd=np.zeros((kept, rows, side)),
