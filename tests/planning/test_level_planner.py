@@ -9,6 +9,7 @@ import pytest
 
 import counsel
 from counsel.planning import _backward_kernels, _level_kernels, level_planner, planners
+from counsel.planning.reference_policies import never_advise
 from tests.support import memory_oracle as o
 from tests.support.drawn_memories import COSTS, LIFTS, MEMORIES, draw
 from tests.support.each import each, each_seed, each_seed_up_to
@@ -418,6 +419,16 @@ def test_a_plan_that_would_not_fit_in_memory_is_refused_with_its_sizes():
     ):
         with pytest.raises(counsel.CounselError, match=message):
             plan()
+
+
+def test_an_evaluation_that_would_not_fit_in_memory_ended_in_a_memory_error():
+    problem = large(levels=600, states=1000, horizon=10_000)
+    with pytest.raises(counsel.CounselError) as fault:
+        counsel.evaluate(problem, never_advise(problem))
+    assert str(fault.value) == (
+        "a memory of 600 levels takes an evaluation of 600 levels × 10000 × 1000 cells, 45 GB; "
+        "give a memory with fewer levels"
+    )
 
 
 def test_a_hard_budget_that_would_not_fit_with_the_memory_is_refused_with_its_sizes():

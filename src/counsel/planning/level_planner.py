@@ -182,3 +182,14 @@ def check_size(problem: AdviceProblem, budget: int = 0, planes: int = 1) -> None
         f"a memory of {M:,} levels takes a plan of {hard}{M:,} levels × {sizes}, {gigabytes}; give "
         "a memory with fewer levels"
     )
+
+
+def check_evaluation_size(problem: AdviceProblem, planes: int = 1) -> None:
+    """Raise if the evaluation of a policy with planes for each budget left would not fit."""
+    M, H, S = problem.n_levels, problem.horizon, problem.n_states
+    size = 8.0 * M * S * (H + 2 * planes)
+    if problem.memory is not None and size > MOST_BYTES:
+        raise CounselError(
+            f"a memory of {M:,} levels takes an evaluation of {M:,} levels × {H} × {S} cells, "
+            f"{size / 2**30:.0f} GB; give a memory with fewer levels"
+        )
