@@ -9,7 +9,7 @@ import pytest
 import counsel
 from counsel.cli.learning_output import print_run
 from counsel.runs import run as runs
-from counsel.runs.algorithms import ALGORITHMS
+from counsel.runs.algorithms import ALGORITHMS, KNOW_LEVELS
 from counsel.runs.manifest import problem_fingerprint
 from counsel.runs.run import run
 from counsel.runs.spec import Spec
@@ -98,3 +98,23 @@ def test_memories_and_starts_make_other_problems():
             person = make("ward").human.with_memory(memory.starting_at(start), fading=[1, 0.5, 0.2])
             prints.add(problem_fingerprint(counsel.AdviceProblem(make("ward").mdp, person)))
     assert len(prints) == 4
+
+
+@pytest.mark.parametrize("algorithm", ["euler", "ucbvi", "q-learning", "rf-express", "ucfh"])
+def test_a_baseline_on_a_person_with_a_memory_was_refused_for_having_no_single_lift(algorithm):
+    with pytest.raises(counsel.CounselError) as fault:
+        Spec(world="ward/tiring", algorithm=algorithm, episodes=5).build(make("ward/tiring"))
+    assert str(fault.value).startswith(
+        f"algorithm {algorithm} knows no levels, and this person has a memory (pieces=5); use "
+        "ucb-ad, thompson, rfe-ad, rfe-beta, rfe-cmdp, structured"
+    )
+    says_how = str(fault.value).endswith(", or unknown rewards")
+    assert says_how == (algorithm in {"euler", "q-learning", "rf-express"})
+
+
+@pytest.mark.parametrize("algorithm", KNOW_LEVELS)
+def test_the_algorithms_that_know_levels_are_those_named(algorithm):
+    needs = dict.fromkeys(ALGORITHMS[algorithm].needs, 1.0)
+    spec = Spec(world="ward/tiring", algorithm=algorithm, episodes=5, **needs)
+    learner, _ = spec.build(make("ward/tiring"))
+    assert learner.memory.name == "pieces=5"

@@ -24,7 +24,7 @@ def model(log):
 
 
 def test_without_a_memory_the_fit_is_the_one_it_was(log):
-    plain, none = counsel.fit(log), counsel.fit(log, memory="none", across="person")
+    plain, none = counsel.fit(log), counsel.fit(log, memory="none")
     assert none.fingerprint == plain.fingerprint
     assert none.fading is None
     assert none.memories is None
@@ -139,6 +139,7 @@ def test_a_memory_across_episodes_begins_where_most_episodes_do(log):
         ({"memory": None}, "memory is None; give a text"),
         ({"across": "ward"}, "across is 'ward'; it must be one of episode, person"),
         ({"memory": "pieces=2", "scale": "adherence"}, "a memory needs the scale 'lift', not"),
+        ({"across": "person"}, "across is 'person', but no memory is fitted; give a memory, e.g."),
     ],
 )
 def test_what_cannot_be_fitted_is_refused_in_one_sentence(log, options, message):

@@ -9,6 +9,7 @@ import pytest
 
 import counsel
 from counsel.planning import _backward_kernels, _level_kernels, level_planner, planners
+from counsel.planning.reference_policies import never_advise
 from tests.support import memory_oracle as o
 from tests.support.drawn_memories import COSTS, LIFTS, MEMORIES, draw
 from tests.support.each import each, each_seed, each_seed_up_to
@@ -110,6 +111,17 @@ def test_a_penalty_for_each_step_compiles_nothing_anew(planning_kernel):
     for problem in problems:
         counsel.solve(problem, penalty=np.full(problem.horizon, 0.1))
     assert len(planning_kernel.signatures) == compiled > 0
+
+
+@each_seed(range(20))
+def test_a_level_that_nothing_moves_was_planned_as_if_it_were_the_first_level(seed):
+    """Every row of every matrix was equal: a mood of the day, drawn whatever is said and done."""
+    P = draw(seed, **SMALL, memory="random", M=3, lifts="levels", costs="one")
+    mood = np.random.default_rng(seed).dirichlet(np.ones(P.M))
+    moods = np.tile(mood if seed % 2 else np.eye(P.M)[seed % P.M], (P.M, 1))
+    P = replace(P, K0=moods, Kplus=moods, Kminus=moods)
+    check_penalties(P)
+    check_hard(P, (2,))
 
 
 # ------------------------------------------------------------------------------ evaluation
@@ -407,6 +419,16 @@ def test_a_plan_that_would_not_fit_in_memory_is_refused_with_its_sizes():
     ):
         with pytest.raises(counsel.CounselError, match=message):
             plan()
+
+
+def test_an_evaluation_that_would_not_fit_in_memory_ended_in_a_memory_error():
+    problem = large(levels=600, states=1000, horizon=10_000)
+    with pytest.raises(counsel.CounselError) as fault:
+        counsel.evaluate(problem, never_advise(problem))
+    assert str(fault.value) == (
+        "a memory of 600 levels takes an evaluation of 600 levels × 10000 × 1000 cells, 45 GB; "
+        "give a memory with fewer levels"
+    )
 
 
 def test_a_hard_budget_that_would_not_fit_with_the_memory_is_refused_with_its_sizes():

@@ -72,6 +72,16 @@ def test_one_level_equals_no_memory(seed):
     )
 
 
+def test_one_level_whose_rows_are_1_but_for_rounding_equals_no_memory():
+    P = draw(3, memory="random", M=1, costs="one")
+    (problem, masks), plain = adapt_memory(P), without_memory(P)
+    almost = [[1.0 - 2.0**-53]]
+    human = plain.human.with_memory(counsel.Memory([[1.0]], almost, almost))
+    for limit in limits(P):
+        plan = solve(counsel.AdviceProblem(problem.mdp, human), masks, limit)
+        check_same(plan, solve(plain, masks, limit))
+
+
 @each_seed(range(40))
 def test_a_hard_budget_on_one_level_equals_no_memory_to_the_last_bit(seed):
     P = draw(seed, memory="random", M=1, costs="whole" if seed % 2 else "one")

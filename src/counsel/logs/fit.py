@@ -182,6 +182,11 @@ def read_memory(memory: object, across: str) -> MemoryKind | str | None:
     """Return the kind of a memory, "auto", or None for no memory."""
     if memory in ("none", "auto"):
         MemoryKind.parse("tenure", across)  # checks ``across``
+        if memory == "none" and across == "person":
+            raise CounselError(
+                "across is 'person', but no memory is fitted; give a memory, e.g. auto, or leave "
+                "out across"
+            )
         return None if memory == "none" else "auto"
     return MemoryKind.parse(memory, across)
 

@@ -334,7 +334,8 @@ class LevelRows(NamedTuple):
 
 def level_rows(memory: Memory | None) -> LevelRows:
     """Return the moves of a memory; without a memory there is one level."""
-    after = np.ones((3, 1, 1)) if memory is None else memory.after
+    # The rows of one level may be 1 but for rounding.
+    after = np.ones((3, 1, 1)) if memory is None or memory.n_levels == 1 else memory.after
     M = after.shape[1]
     rows, inverse = np.unique(after.reshape(3 * M, M), axis=0, return_inverse=True)
     row, level = np.nonzero(rows)

@@ -24,7 +24,7 @@ documented = share_parameters(
         "permitted. For work without end [s] or [s, a].",
         "required": "Booleans [s] or [h, s]: where advice is required. For work without end [s].",
         "allow_reverse": "Whether advice that repels is permitted where it leads the person to a "
-        "better action.",
+        "better action. For a person with a memory, advice repels if it repels on any level.",
     }
 )
 """Parameters that ``solve``, ``criticality`` and ``frontier`` share."""

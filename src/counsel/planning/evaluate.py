@@ -24,6 +24,7 @@ from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model
 from counsel.planning._forward_kernels import walk_forward
+from counsel.planning.level_planner import check_evaluation_size
 from counsel.planning.prepared_problem import levels_of, model_of
 from counsel.planning.recurrence import Cycles, likeliest, only_class, part_of
 from counsel.planning.stationary_policy import StationaryPolicy, stationary_policy
@@ -111,7 +112,8 @@ def evaluate(problem: AdviceProblem, policy: Policy | Mixture) -> Evaluation:
     Raises
     ------
     CounselError
-        If the policy is not for this problem, or advises an action that is not allowed.
+        If the policy is not for this problem, advises an action that is not allowed, or the
+        person's memory has so many levels that the evaluation would not fit in memory.
 
     Examples
     --------
@@ -140,6 +142,7 @@ def forward(problem: AdviceProblem, model: Model, policy: Policy | Mixture) -> E
     advice_phs, random, levels = policy.planes, policy.random, levels_of(problem)
     M, (H, S) = problem.n_levels, advice_phs.shape[1:]
     K = 1 if policy.budget is None else policy.budget + 1
+    check_evaluation_size(problem, K)
     levels = levels._replace(is_hard=K > 1)
     plane_p = np.arange(K * M) if policy.levels else np.arange(K).repeat(M)
     x_jps = np.zeros((2, K * M, S))

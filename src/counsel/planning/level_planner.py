@@ -153,7 +153,7 @@ def space_of(model: Model, levels: Levels, most_cost: float, budgets: int) -> Sp
     rows, (_, S, A) = int(np.diff(model.first_row_l).max()), model.policy_lsa.shape
     B, D = model.pull_lsa.shape[2], levels.indptr.size - 1
     kept = min(int(most_cost), budgets) + 1 if levels.is_hard else 1
-    side = 1 if D == 1 else -(-D // BLOCK) * BLOCK
+    side = 1 if levels.after_cm.shape[1] == 1 else -(-D // BLOCK) * BLOCK
     return Space(
         V_sd=np.zeros((S, side)),
         E_jrd=np.zeros((kept, rows, side)),
@@ -182,3 +182,14 @@ def check_size(problem: AdviceProblem, budget: int = 0, planes: int = 1) -> None
         f"a memory of {M:,} levels takes a plan of {hard}{M:,} levels × {sizes}, {gigabytes}; give "
         "a memory with fewer levels"
     )
+
+
+def check_evaluation_size(problem: AdviceProblem, planes: int = 1) -> None:
+    """Raise if the evaluation of a policy with planes for each budget left would not fit."""
+    M, H, S = problem.n_levels, problem.horizon, problem.n_states
+    size = 8.0 * M * S * (H + 2 * planes)
+    if problem.memory is not None and size > MOST_BYTES:
+        raise CounselError(
+            f"a memory of {M:,} levels takes an evaluation of {M:,} levels × {H} × {S} cells, "
+            f"{size / 2**30:.0f} GB; give a memory with fewer levels"
+        )

@@ -18,6 +18,7 @@ from counsel.baselines.rf_express import RFExpress
 from counsel.baselines.uc_cfh import UCCFH
 from counsel.baselines.ucbvi import UCBVI
 from counsel.baselines.ucfh import UCFH
+from counsel.errors import CounselError
 from counsel.estimate.bounds import KL, Bound, PaperBonus, Theory
 from counsel.learning.learner import Learner
 from counsel.learning.rfe import RFE
@@ -107,6 +108,12 @@ def _black_box(
 ) -> Learner:
     """Build a learner of the machine's world, which ignores its structure."""
     algorithm = ALGORITHMS[spec.algorithm]
+    if problem.memory is not None and not spec.unknown_rewards:
+        blind = ", or unknown rewards" if "unknown_rewards" in algorithm.takes else ""
+        raise CounselError(
+            f"algorithm {spec.algorithm} knows no levels, and this person has a memory "
+            f"({problem.memory.name}); use {', '.join(KNOW_LEVELS)}{blind}"
+        )
     if algorithm.fixed_length:
         options["episodes"] = spec.episodes + (spec.burn_in or 0)
     if "known_support" in algorithm.takes:
@@ -128,6 +135,9 @@ def _fixed(
     policy = plan(problem, penalty=spec.penalty, budget=spec.budget)
     return Fixed(policy, penalty=spec.penalty_or_zero, budget=spec.budget, rng=rng)
 
+
+KNOW_LEVELS = ("ucb-ad", "thompson", "rfe-ad", "rfe-beta", "rfe-cmdp", "structured")
+"""Algorithms that learn on the levels of a person's memory."""
 
 LIMIT = frozenset({"penalty", "budget"})
 GUARANTEE = frozenset({"delta", "epsilon", "scale", "unknown_rewards"})

@@ -306,6 +306,32 @@ def test_decisions_are_those_of_the_plan_on_the_level(limit, opened):
     assert rests > 0
 
 
+@pytest.mark.parametrize(
+    ("limit", "price"),
+    [
+        ({"penalty": 0.3}, "what it costs"),
+        ({"penalty": None, "budget": 5.0, "hard": True}, "what a piece is worth elsewhere"),
+    ],
+    ids=["penalty", "hard budget"],
+)
+def test_rest_was_said_to_cost_more_than_it_gains_where_the_price_decided(limit, price, opened):
+    desk = opened()
+    adviser, whys = desk.create(1, "alerts", settings("since 12", **limit)), set()
+    for _ in range(2):
+        episode = desk.start(1, adviser, "ann")
+        for step in range(12):
+            decision = ask(desk, episode.id, step, step % STATES)
+            reason = decision.reason
+            if reason["why"].startswith("letting them rest"):
+                now = reason["lift"] * reason["advantage"]
+                costs_more = "costs more of later listening than it gains" in reason["why"]
+                assert costs_more == (reason["burden"] >= now)
+                assert costs_more or reason["why"].endswith(f"does not exceed {price}")
+                whys.add(costs_more)
+            desk.report(1, [Outcome(decision.id, 0, 0.0)])
+    assert False in whys
+
+
 def test_the_dashboard_shows_levels_where_there_is_a_memory(opened):
     desk = opened()
     adviser, episode = advised(desk, source="pieces")

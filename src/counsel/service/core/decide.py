@@ -233,14 +233,17 @@ def _reason(
     its_price, its_gain = float(price[considered]), float(gain[considered])
     its_burden = 0.0 if burden is None else float(burden[considered])
     its_cost, has_penalty = float(cost[considered]), limit.penalty is not None
+    piece = "a piece" if its_cost == 1.0 else "its cost"
+    price_of = "it costs" if has_penalty else f"{piece} is worth elsewhere"
     if limit.always:
         why = "this adviser always speaks"
     elif advice is not None:
-        piece = "a piece" if its_cost == 1.0 else "its cost"
-        price_of = "it costs" if has_penalty else f"{piece} is worth elsewhere"
         why = f"what it gains exceeds what {price_of}"
     elif its_burden >= NOTICEABLE and its_gain + its_burden > its_price:
         why = f"{REST_REASON}: speaking now costs more of later listening than it gains"
+        if its_gain > 0.0:
+            net = "what it gains, less what it costs of later listening"
+            why = f"{REST_REASON}: {net}, does not exceed what {price_of}"
     elif its_gain <= 0.0:
         why = "no advice helps here"
     elif has_penalty:
