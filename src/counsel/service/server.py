@@ -64,23 +64,28 @@ def end_in_time(settings: ServiceSettings) -> None:
     """Arrange that the process ends soon after SIGTERM, whatever it does then.
 
     What was acknowledged is on disk, so nothing is lost. Where the process does not end by itself,
-    the stacks of its threads are written to standard error.
+    the stacks of its threads are written to standard error. Calling it again changes nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         return  # a service inside another program, which has its own way to end
     for number in (signal.SIGTERM, signal.SIGINT):
         handler = signal.getsignal(number)
-        if callable(handler):
-            signal.signal(number, _ending(handler, settings.stop_seconds + AFTER))
+        if callable(handler) and not isinstance(handler, _Ending):
+            signal.signal(number, _Ending(handler, settings.stop_seconds + AFTER))
 
 
-def _ending(
-    handler: Callable[[int, FrameType | None], Any], seconds: float
-) -> Callable[[int, FrameType | None], Any]:
-    """Return a handler that also sets the latest time of the end."""
+class _Ending:
+    """Handles a signal as before, and sets the latest time of the end."""
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
-        handler(number, frame)
+    def __init__(self, handler: Callable[[int, FrameType | None], Any], seconds: float) -> None:
+        self._handler, self._seconds = handler, seconds
+        if getattr(getattr(handler, "__self__", None), "should_exit", False):
+            self._set_end()  # the signal came while the program was being imported
 
-    return handle
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self._set_end()
+        self._handler(number, frame)
+
+    def _set_end(self) -> None:
+        stderr = sys.__stderr__ or sys.stderr
+        faulthandler.dump_traceback_later(self._seconds, exit=True, file=stderr)
