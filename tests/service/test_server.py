@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import asdict
 
+import psutil
 import psycopg
 import pytest
 import uvicorn
@@ -147,3 +148,27 @@ def test_several_workers_have_the_limits_and_stop_in_time(url):
         assert time.monotonic() - began < 10.0
         for caller in late:
             caller.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_worker_that_is_frozen_is_killed_when_the_service_stops(url):
+    port = services.free_port()
+    command = [sys.executable, "-c", "from counsel.cli import main; main()", "serve", "--no-auth"]
+    command += ["--workers", "2", "--db", url, "--port", str(port)]
+    variables = {**os.environ, "COUNSEL_STOP_SECONDS": "2"}
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with started(command, env=variables, **pipes) as process:
+        until(lambda: services.answers(port, "/readyz"))
+        children = psutil.Process(process.pid).children()
+        workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+        assert len(workers) == 2
+        workers[0].suspend()
+        time.sleep(1.5)  # the supervisor asks it for a sign of life, and waits for the answer
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=60)
+        assert time.monotonic() - began < 10.0
+        psutil.wait_procs(workers, timeout=10)
+        assert not any(worker.is_running() for worker in workers)
+    assert f"the worker process {workers[0].pid} does not end and is killed" in log
