@@ -129,6 +129,17 @@ def test_where_to_listen_is_an_option_or_else_a_variable(
     assert what in refused.stderr
 
 
+@pytest.mark.parametrize(
+    ("host", "address"), [("::1", "http://[::1]:8000"), ("localhost", "http://localhost:8000")]
+)
+def test_the_address_that_is_printed_can_be_opened(command, tmp_path, monkeypatch, host, address):
+    monkeypatch.setattr("counsel.cli.service._free_port", lambda _, port: port)
+    monkeypatch.setattr("counsel.service.server.run", lambda *_, **__: None)
+    monkeypatch.setattr("counsel.service.process.ServiceProcess.app", lambda _: None)
+    done = command("serve", "--no-auth", "--host", host, cwd=tmp_path)
+    assert f"Serving on {address} (Ctrl-C stops); the game is at {address}/play." in done.stdout
+
+
 def test_help_says_which_of_option_variable_and_default_counts(run):
     text = " ".join(run("serve", "--help").split())
     assert "--log-level" in text

@@ -52,6 +52,13 @@ def test_the_example_of_its_docstring_runs(address, capsys):
     assert result.failed == 0, capsys.readouterr().out
 
 
+def test_a_model_that_is_too_large_is_refused_in_the_words_of_the_service(client):
+    with pytest.raises(ServiceError, match="the model is larger than 20000000 bytes") as fault:
+        client.upload_model(bytes(60_000_000))
+    assert fault.value.status == 413
+    assert client.models() == [], "another connection is opened"
+
+
 def test_what_the_service_refuses_is_told_in_its_own_words(client):
     with pytest.raises(ServiceError, match="source is 'atlantis'") as fault:
         client.create_adviser("a", "atlantis")

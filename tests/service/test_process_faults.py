@@ -4,6 +4,8 @@ import http.client
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ import sqlalchemy as sa
 from counsel.service.db.engine import open_engine
 from counsel.service.db.tables import decisions, outcomes
 from tests.support import services
+from tests.support.processes import started
 from tests.support.silent_proxy import silent_proxy
 from tests.support.waiting import until
 
@@ -130,6 +133,39 @@ def test_a_database_that_goes_silent_hangs_nobody_and_all_is_well_when_it_speaks
             proxy.speak()
             assert recovers(caller, episode, 5) < RECOVERY + SLACK
             until(lambda: caller.ask("GET", "/readyz")[0] == 200)
+
+
+def test_two_workers_whose_database_is_silent_stop_in_time_and_answer_who_waits(server, database):
+    port, answers = services.free_port(), []
+    command = [sys.executable, "-c", "from counsel.cli import main; main()", "serve", "--no-auth"]
+    with silent_proxy(server.port) as proxy:
+        url = f"postgresql://postgres@127.0.0.1:{proxy.port}/{database}"
+        command += ["--workers", "2", "--db", url, "--port", str(port)]
+        with started(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            caller = Caller(port)
+            until(lambda: services.answers(port, "/readyz"))
+            adviser = caller.adviser()
+            for _ in range(20):  # both workers have it in use, and connections to read
+                assert caller.ask("GET", f"/v1/advisers/{adviser}/summary")[0] == 200
+            proxy.silence()
+
+            def wait():
+                answers.append(caller.ask("GET", f"/v1/advisers/{adviser}/summary"))
+
+            waiting = [threading.Thread(target=wait) for _ in range(4)]
+            for thread in waiting:
+                thread.start()
+            time.sleep(1.0)
+            began = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            _, log = process.communicate(timeout=30)
+            assert time.monotonic() - began < 10.0
+            for thread in waiting:
+                thread.join()
+    assert [status for status, _, _ in answers] == [503] * 4
+    assert {headers["Retry-After"] for _, headers, _ in answers} == {"1"}
+    assert "the service is stopping; try again" in {answer["detail"] for _, _, answer in answers}
+    assert b"Exception in ASGI application" not in log
 
 
 def test_a_service_that_is_frozen_with_the_lock_stalls_the_other_no_longer_than_a_deadline(

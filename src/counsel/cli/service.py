@@ -167,7 +167,7 @@ def serve(  # noqa: PLR0913 (options)
         with _connection(database) as connection:  # fail before anything starts
             needs_key = not without_keys and not any_key(connection)
         port = _free_port(host, port)
-        address = f"http://{host}:{port}"
+        address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         if demo:
             typer.echo("Starting; the first start compiles the planner, which takes about 20 s.")
         if workers > 1:

@@ -178,15 +178,37 @@ class Connection:
     ) -> _Answer:
         """Send a request once; on the last try a lost connection is an error of Counsel's."""
         try:
-            self._connection.request(verb, self._path + path, body, headers)
-            answer = self._connection.getresponse()
-            self._link = answer.getheader("Link")
-            return _Answer(answer.status, answer.getheader("Content-Type", ""), answer.read())
+            try:
+                self._connection.request(verb, self._path + path, body, headers)
+            except (BrokenPipeError, ConnectionResetError):
+                if (refusal := self._early_refusal()) is None:
+                    raise
+                return refusal
+            return self._read()
         except (OSError, http.client.HTTPException) as fault:
             self._connection.close()
             if isinstance(fault, ConnectionError | http.client.HTTPException) and not last:
                 raise
             raise NoAnswerError(f"{self._url} does not answer: {fault}") from None
+
+    def _read(self) -> _Answer:
+        """Read the answer to the request that was sent."""
+        answer = self._connection.getresponse()
+        self._link = answer.getheader("Link")
+        return _Answer(answer.status, answer.getheader("Content-Type", ""), answer.read())
+
+    def _early_refusal(self) -> _Answer | None:
+        """Return the refusal that came before the request was sent completely, if one did.
+
+        The service reads only a little of a body that is too large, and closes the connection.
+        """
+        try:
+            answer = self._read()
+        except (OSError, http.client.HTTPException):
+            return None
+        finally:
+            self._connection.close()
+        return answer if answer.status >= 400 else None
 
 
 def _next_page(link: str | None) -> str | None:

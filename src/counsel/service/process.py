@@ -119,4 +119,5 @@ def app_from_environment() -> FastAPI:
     given = json.loads(os.environ[ENVIRONMENT])
     settings = ServiceSettings(**given.pop("settings"))
     configure_logging(settings)
+    end_in_time(settings)  # also where the database is waited for
     return ServiceProcess(**given, settings=settings).app()

@@ -42,7 +42,7 @@ class ServiceSettings:
     lock_seconds: float = 3.0  # to wait for the lock of the database
     statement_seconds: float = 4.0  # of a statement, and of a server that does not answer
     transaction_seconds: float = 2.0  # that a transaction may do nothing
-    stop_seconds: float = 8.0  # to finish requests when the service stops
+    stop_seconds: float = 6.0  # to finish requests when the service stops
 
     # The edge, per process.
     connections: int = 4000  # open at once; beyond, the one idle for longest is closed

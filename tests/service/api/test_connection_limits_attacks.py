@@ -191,6 +191,7 @@ def test_requests_that_are_not_valid_are_refused_at_once(tmp_path, with_keys):
         "not a number": address + head + b"Content-Length: \xb2\r\n\r\n",
         "two lengths": address + head + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
         "host": address + b" HTTP/1.1\r\nHost: [\r\n\r\n",
+        "two hosts": address + b" HTTP/1.1\r\nHost: elsewhere\r\nHost: localhost\r\n\r\n",
         "host of bytes": address + b" HTTP/1.1\r\nHost: \xff\xfe\r\n\r\n",
         "bytes": bytes(range(128, 256)) * 50,
         "bytes in the path": b"GET /v1/\xff\xfe" + head + b"\r\n",

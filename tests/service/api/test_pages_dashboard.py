@@ -809,3 +809,30 @@ def test_the_page_is_light_and_obeys_its_own_policy(open_page, address):
     source = answer.text()
     assert " style=" not in source
     assert not re.search(r"<script(?![^>]*src=)|\son\w+=", source)
+
+
+def test_a_page_asks_for_a_key_until_one_is_valid_and_keeps_it_in_the_tab(open_page, address):
+    def need_key(route):
+        if route.request.headers.get("authorization") == "Bearer right":
+            route.continue_()
+        else:
+            route.fulfill(status=401, json={"detail": "give a valid key"})
+
+    page, warnings = open_page(address), []
+    page.on("console", lambda message: message.type == "warning" and warnings.append(message.text))
+    page.route("**/v1/**", need_key)
+    page.goto(address)
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("This service needs a key.")
+    page.keyboard.press("Escape")
+    for key, what in (("wrong", "This key does not work here."), (" right ", None)):
+        page.get_by_role("textbox", name="Key").fill(key)
+        page.keyboard.press("Enter")
+        if what:
+            expect(dialog).to_contain_text(what)
+    expect(dialog).to_have_count(0)
+    expect(page.locator("#welcome")).to_be_visible()
+    page.reload()
+    expect(page.locator("#welcome")).to_be_visible()
+    assert page.evaluate("[sessionStorage.length, localStorage.length]") == [1, 0]
+    assert warnings == []

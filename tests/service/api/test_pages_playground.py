@@ -8,6 +8,7 @@ import urllib.request
 import pytest
 
 from tests.support import services
+from tests.support.each import each
 
 PHONE = {
     "width": 390,
@@ -18,6 +19,7 @@ PHONE = {
 }
 KEYS = {"Up": "ArrowUp", "Up-Up": "Shift+ArrowUp", "Down": "ArrowDown"}
 OTHER_KEYS = {"Up": "1", "Up-Up": "w", "Down": "3"}
+STORED = "[JSON.stringify(localStorage), JSON.stringify(sessionStorage)]"
 FIRST, SECOND = "Move 1 of 19", "Move 2 of 19"
 ADVISERS = ("never", "always", "budget", "penalty")
 
@@ -358,9 +360,34 @@ def test_escape_closes_the_cards_for_ever(visit):
     page.locator("#welcome").wait_for(state="visible")
     page.keyboard.press("Escape")
     page.locator("#welcome").wait_for(state="hidden")
+    before = page.evaluate(STORED)
     page.reload()
     ready(page)
     page.wait_for_timeout(300)
+    after = page.evaluate(STORED)
+    assert page.locator("#welcome").is_hidden(), f"stored before: {before}, after: {after}"
+
+
+@each("lost", ["localStorage", "sessionStorage"])
+def test_the_cards_and_the_player_outlast_the_loss_of_one_storage(visit, lost):
+    page = visit(seen=False)
+    page.keyboard.press("Escape")
+    page.locator("#welcome").wait_for(state="hidden")
+    kept, _ = page.evaluate(STORED)
+    page.evaluate(f"{lost}.clear()")
+    page.reload()
+    ready(page)
+    assert page.locator("#welcome").is_hidden()
+    assert kept in page.evaluate(STORED), "the player has the same name"
+
+
+def test_where_only_a_tab_may_store_the_cards_are_shown_once_in_it(visit):
+    refuse = "Object.defineProperty(window, 'localStorage', {get() { throw new Error('refused') }})"
+    page = visit(seen=False, prepare=lambda page: page.add_init_script(refuse))
+    page.locator("#welcome").wait_for(state="visible")
+    page.keyboard.press("Escape")
+    page.reload()
+    ready(page)
     assert page.locator("#welcome").is_hidden()
 
 

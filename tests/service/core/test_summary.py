@@ -85,6 +85,8 @@ def test_it_is_what_a_slow_count_of_the_log_says(desk):
         assert (row["always_low"], row["always_high"]) == pytest.approx(lifts)
     # Must-say pieces are those in the state where they must be said.
     shown = rows[rows.advice.notna()]
+    assert told["advice_rate"] == pytest.approx(len(shown) / len(rows)), "what must be said, too"
+    assert sum(one["shown"] for one in told["over_time"]) == len(shown)
     assert set(shown[shown.episode.isin(held)].state) <= {"critical"}
     shown = shown[~shown.episode.isin(held)]
     must = shown[shown.state == "critical"]

@@ -107,11 +107,14 @@ class Edge:
         try:
             await self._answer(scope, receive, send)
         except asyncio.CancelledError:
-            if not deadline.has_passed():
+            if deadline.has_passed():
+                LOG.warning("no answer within %g s", deadline.seconds)
+                self.metrics.late.inc()
+                detail = f"there was no answer within {deadline.seconds:g} s; try again"
+            elif scope[ANSWER].status:
                 raise
-            LOG.warning("no answer within %g s", deadline.seconds)
-            self.metrics.late.inc()
-            detail = f"there was no answer within {deadline.seconds:g} s; try again"
+            else:  # the server stops, and the time to finish requests is over
+                detail = "the service is stopping; try again"
             await answer_busy(send, detail)
         finally:
             deadline.lift()

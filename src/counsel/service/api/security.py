@@ -65,6 +65,8 @@ class RequestCheck:
             return 400, "Content-Length is not a number of bytes"
         if HOST.fullmatch(host) is None:
             return 400, "Host is not the name of a host"
+        if len(headers) < len(scope["headers"]) and _hosts(scope) > 1:
+            return 400, "the request has several Host headers"
         if int(declared) > most:
             return 413, too_large
         if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
@@ -100,6 +102,11 @@ def with_security_headers(headers: Iterable[Header]) -> list[Header]:
     own = list(headers)
     names = {name for name, _ in own}
     return own + [pair for pair in RAW_HEADERS if pair[0] not in names]
+
+
+def _hosts(scope: Scope) -> int:
+    """Return how many Host headers a request has."""
+    return sum(name == b"host" for name, _ in scope["headers"])
 
 
 @lru_cache(maxsize=100)

@@ -27,6 +27,9 @@ ATTEMPTS = 5
 BATCH = 64
 """Episodes of an encounter that are looked up at once."""
 
+FIRST, MOST_BITS = 24, 40
+"""Episodes that most encounters do not exceed, and the bits of the largest number of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Encounter:
@@ -68,12 +71,21 @@ def _episode(desk: Desk, tenant: int, encounter: Encounter, part: int) -> Episod
 
 
 def _episodes_so_far(desk: Desk, encounter: Encounter) -> int:
-    """Return how many episodes an encounter has had."""
-    total, last = 0, BATCH
-    while last == BATCH:
-        last = len(_ids(desk, encounter, range(total, total + BATCH)))
-        total += last
-    return total
+    """Return how many episodes an encounter has had: the first part that has not been started.
+
+    An encounter may last for months, so few parts are looked up: the first ones and powers of two,
+    then evenly between the last of these that was started and the next.
+    """
+    parts = [*range(FIRST), *(2**i for i in range(FIRST.bit_length(), MOST_BITS))]
+    started, missing = 0, 2**MOST_BITS
+    while started < missing:
+        found = len(_ids(desk, encounter, parts))
+        if found:
+            started = parts[found - 1] + 1
+        if found < len(parts):
+            missing = parts[found]
+        parts = list(range(started, missing, -(-(missing - started) // BATCH) or 1))
+    return started
 
 
 def _ids(desk: Desk, encounter: Encounter, parts: Iterable[int]) -> dict[str, str]:

@@ -73,7 +73,7 @@ def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
     given, matched = everybody.given, everybody.matched
     support = (everybody.silent + everybody.refusing + matched).sum(axis=1)
     impossible = live.population.counts.count_impossible(live.population.possible)
-    shown, decided = history["shown"].sum(), history["decisions"].sum()
+    shown, decided = (history["shown"] + history["must"]).sum(), history["decisions"].sum()
     states = np.argsort(-given.sum(axis=1), kind="stable")[:MOST]
     return {
         **totals,

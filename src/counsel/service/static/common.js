@@ -50,7 +50,8 @@ function askForKey(why) {
       element("label", {}, ["Key ", element("input", { name: "key", type: "password", autocomplete: "off", required: "" })]),
       element("p", {}, [element("button", { class: "main" }, ["Continue"])]),
     ]);
-    form.addEventListener("submit", () => {
+    form.addEventListener("submit", (event) => {
+      event.preventDefault(); // The dialog is removed, not closed.
       sessionStorage.setItem(KEY, form.elements.key.value.trim());
       dialog.remove();
       asking = null;

@@ -1,19 +1,28 @@
-// What the browser stores between visits. Without storage the page works and forgets.
+// What the browser stores between visits, and once more for this tab: a browser may refuse to store
+// anything for long, or lose what was stored a moment ago. Without storage the page works and forgets.
+
+const PLACES = ["localStorage", "sessionStorage"];
 
 /** Return the value stored under a name, or null. */
 export function load(name) {
-  try {
-    return JSON.parse(localStorage.getItem(`counsel-play-${name}`));
-  } catch {
-    return null;
+  for (const place of PLACES) {
+    try {
+      const value = JSON.parse(window[place].getItem(`counsel-play-${name}`));
+      if (value !== null) return value;
+    } catch {
+      // Storage is refused, or the text is not ours.
+    }
   }
+  return null;
 }
 
 export function store(name, value) {
-  try {
-    localStorage.setItem(`counsel-play-${name}`, JSON.stringify(value));
-  } catch {
-    // Storage is full or refused.
+  for (const place of PLACES) {
+    try {
+      window[place].setItem(`counsel-play-${name}`, JSON.stringify(value));
+    } catch {
+      // Storage is full or refused.
+    }
   }
 }
 
