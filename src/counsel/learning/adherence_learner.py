@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, Ints, check_rng, first, generator_from, sealed
+from counsel._arrays import Floats, Ints, check_rng, first, generator_from, layers, sealed
 from counsel.errors import CounselError
 from counsel.learning.arguments import read_groups, read_limit, read_setting
 from counsel.learning.learner import (
@@ -23,7 +23,7 @@ from counsel.learning.learner import (
     check_episodes_left,
     documented_by,
 )
-from counsel.learning.levels import check_levels, levels_of
+from counsel.learning.levels import check_levels, check_room, levels_of
 from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.match_counts import MatchCounts
 from counsel.learning.replanning import within_budget
@@ -55,6 +55,8 @@ class AdherenceLearner(metaclass=ABCMeta):
             check_rng(rng)
         self.rng = rng
         self.setting = read_setting(setting)
+        (H, S, A), L = setting.policy.shape, len(layers(setting.policy))
+        check_room(setting.memory, H, S, S * (2.0 * H + 5.0 * L * A))
         if groups is not None:
             H, S, A = setting.policy.shape
             table = read_groups(groups, (H, S, A), setting.memory)

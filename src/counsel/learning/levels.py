@@ -5,6 +5,7 @@ import numpy as np
 from counsel._arrays import Bools, Ints, first, index_in
 from counsel.errors import CounselError
 from counsel.model.memory import MATRICES, Memory
+from counsel.planning.level_planner import MOST_BYTES
 from counsel.simulate.episodes import Episodes
 
 
@@ -38,6 +39,17 @@ def levels_of(batch: Episodes, memory: Memory) -> Ints:
     outcome = np.where(batch.advice == batch.defer, 0, np.where(batch.matched, 1, 2))
     check_levels(memory, level, outcome, follows=follows)
     return level
+
+
+def check_room(memory: Memory | None, horizon: int, n_states: int, numbers: float) -> None:
+    """Raise if ``numbers`` on each level of a memory would not fit into the machine's memory."""
+    size = 0.0 if memory is None else 8.0 * memory.n_levels * numbers
+    if memory is not None and size > MOST_BYTES:
+        many = f"{memory.n_levels:,} levels"
+        raise CounselError(
+            f"a memory of {many} takes a learner of {many} × {horizon} × {n_states} cells, "
+            f"{size / 2**30:.0f} GB; give a memory with fewer levels"
+        )
 
 
 def check_levels(memory: Memory, level: Ints, outcome: Ints, *, follows: Bools) -> None:

@@ -57,6 +57,7 @@ from counsel.learning._rfe_kernels import (
 from counsel.learning.arguments import allowed_with_silence, shared_parameters
 from counsel.learning.learner import LIVE, is_overridden
 from counsel.learning.learnt_model import TransitionTable, empirical_problem
+from counsel.learning.levels import check_room
 from counsel.learning.live_play import play_live
 from counsel.learning.reward_free import RewardFreeLearner
 from counsel.learning.state_levels import (
@@ -113,6 +114,8 @@ class RFE(RewardFreeLearner):
     """
 
     def _shape_to_learn(self, shape: Shape) -> Shape:
+        H, S, A = shape.horizon, shape.n_states, shape.n_actions
+        check_room(shape.memory, H, S, S * H * (A + 1.0) * (3.0 + 0.5 * A))
         return pair_shape(shape)
 
     def _read_rewards(self, reward: ArrayLike, shape: Shape) -> Floats:

@@ -68,7 +68,7 @@ from counsel.learning._structured_kernels import (
 from counsel.learning.arguments import read_groups, shared_parameters
 from counsel.learning.learner import LIVE, is_overridden
 from counsel.learning.learnt_model import TransitionTable, extend_cost
-from counsel.learning.levels import check_level, columns_by_level, levels_of
+from counsel.learning.levels import check_level, check_room, columns_by_level, levels_of
 from counsel.learning.live_play import play_live
 from counsel.learning.reward_free import RewardFreeLearner
 from counsel.learning.transition_counts import TransitionCounts, are_consistent
@@ -150,6 +150,7 @@ class Structured(RewardFreeLearner):
     def _set_up(self) -> None:
         H, S, A = self._sizes
         M = 1 if self.memory is None else self.memory.n_levels
+        check_room(self.memory, H, S, S * (H * (A + 1.0) + 3.0 * A))
         # Writable: copies are, and kernels compile once.
         rows = level_rows(self.memory)
         D = rows.indptr.size - 1
