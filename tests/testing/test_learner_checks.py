@@ -92,7 +92,9 @@ def test_every_learner_passes_on_a_person_with_a_memory(name):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.long if name.startswith(("rfe, b", "struc")) else ())
+        pytest.param(
+            name, marks=pytest.mark.long if name.startswith(("rfe, b", "structured")) else ()
+        )
         for name in TIRED | TIRED_SLOWLY
     ],
 )
