@@ -1,7 +1,7 @@
 """Publish verdicts, figures and tables: ``python tools/claims.py DIR``.
 
 DIR is the folder of ``tools/verdict_blocks.py``; experiments that it lacks keep what is published.
-README.md receives the table of claims,
+README.md receives the claims that do not hold, docs/reference/claims.md all claims and
 docs/reference/experiments.md the tables of the experiments, each between two marks;
 docs/reference/verdicts.json and the figures in docs/figures are copied.
 
@@ -23,6 +23,7 @@ from counsel.experiments.paper import EXPERIMENTS
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = ("regret-greedy", "frontier", "trajectories-safe")
 VERDICTS = ROOT / "docs" / "reference" / "verdicts.json"
+ALL_CLAIMS = ROOT / "docs" / "reference" / "claims.md"
 TABLES = ROOT / "docs" / "reference" / "experiments.md"
 EXPLAINED = ("paper", "repel", "adherence-learning")
 PAGES = (TABLES, *(ROOT / "docs" / "explanation" / f"{name}.md" for name in EXPLAINED))
@@ -32,30 +33,34 @@ HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot be told"
 
 
 def summary(scale: float, claims: list[dict[str, Any]]) -> str:
-    """Return the claims as Markdown: those that do not hold or cannot be told, then all, folded."""
+    """Return how many claims have which verdict, and those that do not hold, as Markdown."""
     much = "at the paper's scale" if scale == 1.0 else f"at {scale:g} of the paper's scale"
     paper = [claim for claim in claims if claim["source"] == "paper"]
     ours = [claim for claim in claims if claim["source"] != "paper"]
-    failed, unknown = ([c for c in claims if c["verdict"] == v] for v in (FAILS, UNKNOWN))
     return (
         "Every claim has a stated statistic and a 99 % interval, and is tested on four disjoint "
         f"blocks of seeds, {much}; where the four verdicts differ, it cannot be told. Of the "
         f"paper's {count(paper)}. Of our own {count(ours)}. The numbers are those of the first "
-        f"block.\n\nThe claims that do not hold:\n\n{table(failed)}\n\n"
-        f"{folded('claims that cannot be told', unknown)}\n\n{folded('claims in all', claims)}"
+        f"block.\n\nThe claims that do not hold:\n\n{table(having(FAILS, claims))}"
     )
 
 
-def folded(title: str, claims: list[dict[str, Any]]) -> str:
-    """Return a table that opens on a click."""
-    return f"<details><summary>{len(claims)} {title}</summary>\n\n{table(claims)}\n\n</details>"
+def by_verdict(claims: list[dict[str, Any]]) -> str:
+    """Return all claims as Markdown, with one table for each verdict."""
+    chosen = {verdict: having(verdict, claims) for verdict in (FAILS, UNKNOWN, HOLDS)}
+    return "\n\n".join(
+        f"## {len(rows)} claims: {verdict}\n\n{table(rows)}" for verdict, rows in chosen.items()
+    )
+
+
+def having(verdict: str, claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the claims with this verdict."""
+    return [claim for claim in claims if claim["verdict"] == verdict]
 
 
 def count(claims: list[dict[str, Any]]) -> str:
     """Return how many claims have which verdict."""
-    held, failed, unknown = (
-        sum(claim["verdict"] == verdict for claim in claims) for verdict in (HOLDS, FAILS, UNKNOWN)
-    )
+    held, failed, unknown = (len(having(v, claims)) for v in (HOLDS, FAILS, UNKNOWN))
     hold, fail = ("holds" if held == 1 else "hold"), ("does" if failed == 1 else "do")
     return (
         f"{len(claims)} claims, {held} {hold}, {failed} {fail} not hold and {unknown} cannot be "
@@ -133,9 +138,9 @@ def main(folder: Path) -> None:
     for name in SHOWN:
         if (picture := first / "figures" / f"{name}.png").exists():
             shutil.copy(picture, ROOT / "docs" / "figures" / picture.name)
-    command = "`python tools/verdict_blocks.py blocks && python tools/claims.py blocks`"
     text = summary(published["scale"], published["claims"])
-    replace_between(ROOT / "README.md", "claims", f"{text}\n\n{command} writes this section.")
+    replace_between(ROOT / "README.md", "claims", text)
+    replace_between(ALL_CLAIMS, "claims", by_verdict(published["claims"]))
     for path in sorted((first / "tables").glob("*.md")):
         replace_between(TABLES, path.stem, path.read_text(encoding="utf-8").rstrip())
     tables = TABLES.read_text(encoding="utf-8")
