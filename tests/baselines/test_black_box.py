@@ -3,7 +3,6 @@
 import _thread
 import threading
 
-import highspy
 import numpy as np
 import pytest
 
@@ -23,7 +22,10 @@ from counsel.model.machine import machine_rewards, support_of
 from counsel.testing import check_learner
 from counsel.worlds import make
 from tests.support.each import each, each_seed
+from tests.support.later import Later
 from tests.support.problems import adapt, draw
+
+highspy = Later("highspy")
 
 
 def rng(seed=0):
