@@ -171,6 +171,7 @@ def test_a_bonus_of_another_learner_is_refused():
         built(UCBVI, make("night-shift"), bonus=counsel.baselines.Bernstein())
 
 
+@pytest.mark.slow
 def test_the_support_of_a_large_world_is_kept_sparse():
     road = make("car-driving/myopic")
     support = support_of(road)

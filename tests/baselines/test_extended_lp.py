@@ -129,6 +129,7 @@ def test_the_compiled_extended_value_iteration_is_the_slow_one(seed):
         np.testing.assert_allclose(V[0], slow, atol=1e-9)
 
 
+@pytest.mark.slow
 @each_seed(range(8))
 def test_the_programme_equals_its_dual(seed):
     # max within a budget D = min over prices c ≥ 0 of (extended values at c) + c D.

@@ -89,6 +89,7 @@ def test_the_next_lines_keep_the_costs(run, shop, fitted, tmp_path, monkeypatch)
     )
 
 
+@pytest.mark.slow
 def test_a_report_says_what_advice_costs(run, shop, tmp_path):
     page = tmp_path / "report.html"
     run("report", str(shop / "log.csv"), "--cost", COSTS, "-o", str(page))
@@ -97,6 +98,7 @@ def test_a_report_says_what_advice_costs(run, shop, tmp_path):
         assert words in text, words
 
 
+@pytest.mark.slow
 def test_costs_of_one_change_nothing_that_is_printed(run, shop):
     ones = ("--cost", "call doctor=1,assess=1.0")
     for words in (

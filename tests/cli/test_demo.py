@@ -89,6 +89,7 @@ def test_bad_input_is_refused_in_one_line(command, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("alone")
 def test_a_folder_with_another_run_is_left_alone(command, shown, tmp_path):
     shutil.copytree(shown[0] / "demo", tmp_path / "demo")

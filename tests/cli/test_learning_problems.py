@@ -16,6 +16,7 @@ from counsel.runs.spec import Spec
 from counsel.worlds import make
 
 
+@pytest.mark.slow
 def test_a_run_on_a_problem_with_costs_is_charged_and_told_in_units_of_cost(capsys):
     shift = make("night-shift")
     problem = counsel.AdviceProblem(shift.mdp, shift.human, cost=[0.5, 2.0, 1.0])

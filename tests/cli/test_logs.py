@@ -74,6 +74,7 @@ def next_of(said):
     return shlex.split(line.removeprefix("Next: counsel "))
 
 
+@pytest.mark.slow
 def test_every_next_line_can_be_typed(run, tmp_path, monkeypatch):
     """From nothing to a report, by doing what each command says."""
     monkeypatch.chdir(tmp_path)
@@ -97,6 +98,7 @@ def test_every_next_line_can_be_typed(run, tmp_path, monkeypatch):
     assert next_of(said) == ["fit", "my log.csv", "-o", "model.npz"]
 
 
+@pytest.mark.slow
 def test_the_next_command_does_as_this_one_did(run, here):
     """Found by reading: the next command fitted otherwise than the one that was shown."""
     options = ["--columns", "reward=reward", "--actions", "carry on,assess,call doctor"]
@@ -142,6 +144,7 @@ def test_check_counts_what_is_there(run, here):
     assert told["fatal"] is False
 
 
+@pytest.mark.slow
 def test_fit_says_what_it_found(run, here):
     code, said, told = run("fit", "log.csv", "-o", "m.npz", "--json")
     assert (code, told) == (0, "")
@@ -218,6 +221,7 @@ def test_plan_prints_writes_and_gives_numbers(limit, run, here):
     assert pd.read_csv("policy.csv", keep_default_na=False).equals(rows)
 
 
+@pytest.mark.slow
 def test_evaluate_gives_every_number(run, here):
     # Silence for all is what the rule says often enough to be judged, in the first round.
     (here / "quiet.csv").write_text("step,state,advice\n0,stable,\n")
@@ -244,6 +248,7 @@ def test_evaluate_gives_every_number(run, here):
 # What is refused.
 
 
+@pytest.mark.slow
 def test_what_is_no_log_is_not_fitted(run, tmp_path):
     logs = tmp_path / "logs"
     logs.mkdir()
@@ -399,6 +404,7 @@ def nagging(n=1500, seed=0):
     return pd.DataFrame(rows, columns=["episode", "step", "state", "advice", "action", "reward"])
 
 
+@pytest.mark.slow
 def test_where_model_and_episodes_disagree_the_output_begins_with_that(run, tmp_path, monkeypatch):
     # Advice that annoys: acting pays, so the model wants advice, which in truth loses 0.4.
     path = tmp_path / "log.csv"

@@ -39,6 +39,7 @@ def refusal(arguments, monkeypatch, capsys):
     return said
 
 
+@pytest.mark.slow
 def test_fit_plan_and_evaluate_follow_the_memory(folder):
     log, model, plan = (str(folder / name) for name in ("log.csv", "model.npz", "plan.csv"))
     fitted = run(app, ["fit", log, "--memory", "auto", "-o", model])
@@ -59,6 +60,7 @@ def test_fit_plan_and_evaluate_follow_the_memory(folder):
     assert "has a column 'level', and the model has no memory" in str(blind.exception)
 
 
+@pytest.mark.slow
 def test_json_has_what_was_compared_and_the_fading(folder):
     done = run(app, ["fit", str(folder / "log.csv"), "--memory", "auto", "--json"])
     record = json.loads(done.stdout)

@@ -119,6 +119,7 @@ def test_a_fitted_model_keeps_advice_where_nobody_was_left_without_it(command, f
     ]
 
 
+@pytest.mark.slow
 def test_a_fitted_model_with_contexts_is_ranked_in_one_of_them(command, folder):
     write_log(folder)
     assert command("fit", "log.csv", "--context", "ward", "-o", "model.npz").returncode == 0

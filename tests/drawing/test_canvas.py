@@ -23,6 +23,7 @@ mpl, figures = Later("matplotlib"), Later("matplotlib.figure")
 # The files.
 
 
+@pytest.mark.slow
 def test_png_and_svg_are_what_they_say(tmp_path, played):
     play, critical = played
     png, svg = tmp_path / "flight.png", tmp_path / "flight.svg"

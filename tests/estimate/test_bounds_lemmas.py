@@ -192,6 +192,7 @@ def advised_states(draw):
     return own_a, P_at, a, k, n, draw(st.floats(0.0, 1.0)), draw(st.sampled_from([0.05, 0.9]))
 
 
+@pytest.mark.slow
 @settings(max_examples=500, derandomize=True, deadline=None)
 @given(advised_states())
 def test_lemma_2_bounds_the_error_of_every_transition(drawn):

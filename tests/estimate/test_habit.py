@@ -66,6 +66,7 @@ def test_only_silence_gives_shares_and_their_counts():
     assert found.high[0] == pytest.approx(wilson([2, 0, 6], 8)[1])
 
 
+@pytest.mark.slow
 def test_a_habit_is_told_where_its_likelihood_has_one_maximum():
     rng = np.random.default_rng(3)
     seen = set()

@@ -345,6 +345,7 @@ def test_the_report_says_with_what_the_runs_were_made(tmp_path):
         whole.redraw(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("empty_pictures")
 def test_experiments_without_a_claim_of_the_paper_are_not_said_to_hold_0_of_0(tmp_path):
     # "0 of 0 claims of the paper hold." stood over experiments that have claims of their own only.

@@ -153,6 +153,7 @@ def test_where_it_explores_itself_the_habit_is_the_likeliest(seed):
                 assert shortfall(table) < 1e-4
 
 
+@pytest.mark.slow
 def test_the_habit_is_the_likeliest_for_any_log():
     # Each of these was once missed. Inside: the ten silent steps, which alone say something, give
     # 0.1, and fifty rounds of the usual iteration 0.411.

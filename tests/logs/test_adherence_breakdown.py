@@ -34,6 +34,7 @@ def test_data_of_the_law_are_not_rejected_too_often(monkeypatch):
     assert 0.20 - 3 * 0.045 < (p <= 0.2).mean() < 0.20 + 3 * 0.045
 
 
+@pytest.mark.slow
 def test_people_who_refuse_out_of_spite_break_the_law(tmp_path):
     problem = make("ward")
     counsel.save_log(drawn(problem, 1500, 6), tmp_path / "log.parquet", problem=problem)

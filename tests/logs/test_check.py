@@ -77,6 +77,7 @@ def forms(path):
     }
 
 
+@pytest.mark.slow
 def test_a_log_is_the_same_wherever_it_is(simulated):
     told = {name: check_log(read_log(source)) for name, source in forms(simulated).items()}
     first = told["csv"]
@@ -220,6 +221,7 @@ def test_advice_that_was_not_seen_is_not_counted_as_heard(tmp_path):
     assert (found.advised, found.matched) == (2, 1)
 
 
+@pytest.mark.slow
 def test_what_is_no_log_is_refused_in_one_line(command, tmp_path):
     for source, words in malformed(tmp_path).items():
         done = command("check", source)

@@ -106,6 +106,7 @@ def test_intervals_of_the_model_hold_as_often_as_they_say(monkeypatch, logs):
     assert (np.mean(held, axis=0) > 0.95 - 3 * error).all(), np.mean(held, axis=0)
 
 
+@pytest.mark.slow
 def test_models_of_draws_that_lack_what_the_policy_advises_are_played_too(tmp_path):
     # Decisions that were seldom taken are in some draws not at all; they stay possible.
     problem = make("ward", horizon=3)
@@ -193,6 +194,7 @@ def test_the_whole_answer_holds_the_truth_and_what_was_logged(ward, monkeypatch)
     assert again.policy == found.policy
 
 
+@pytest.mark.slow
 def test_episodes_with_gaps_count_up_to_the_gap(ward, monkeypatch):
     monkeypatch.setattr(evaluate_log, "MODELS", 5)
     _, rows = ward
@@ -238,6 +240,7 @@ def test_a_log_without_a_whole_episode_is_refused(ward, monkeypatch):
     assert found.policy.model is None
 
 
+@pytest.mark.slow
 def test_what_was_never_said_cannot_be_judged(ward, monkeypatch):
     monkeypatch.setattr(evaluate_log, "MODELS", 5)
     _, rows = ward
@@ -256,6 +259,7 @@ def test_what_was_never_said_cannot_be_judged(ward, monkeypatch):
     assert found.refusal.startswith(f"{stable / lived:.0%} of the policy's decisions")
 
 
+@pytest.mark.slow
 def test_rewards_that_are_missing_have_that_of_the_model(ward, fitted, monkeypatch):
     monkeypatch.setattr(evaluate_log, "MODELS", 5)
     problem, rows = ward
@@ -279,6 +283,7 @@ def test_what_is_no_policy_is_refused(ward, fitted):
             counsel.logs.evaluate_policy(rows, wrong, fitted=fitted)
 
 
+@pytest.mark.slow
 def test_the_command_refuses_where_too_few_episodes_went_that_way(command, tmp_path, monkeypatch):
     monkeypatch.setattr(evaluate_log, "MODELS", 5)
     monkeypatch.chdir(tmp_path)

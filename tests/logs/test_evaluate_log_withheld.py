@@ -98,6 +98,7 @@ def test_advice_that_is_kept_has_no_gain_and_does_not_lead():
         plan, np.random.default_rng(0)))  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_page_about_kept_advice_alone_prices_nothing(command, tmp_path):
     frame = frame_of(BROKEN["deterministic"])
     contents = contents_of(frame)
@@ -115,6 +116,7 @@ def test_a_page_about_kept_advice_alone_prices_nothing(command, tmp_path):
                if cell["advice"] is not None)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_pieces_per_episode_are_those_of_whole_episodes():
     # "3.2791 with 2.82 pieces", of episodes that were cut; evaluate said 4.03.
     scenario = Scenario(cut=0.25, ends=False)
@@ -169,6 +171,7 @@ def test_a_unit_that_the_log_does_not_have_is_refused(unit, drop, what):
         counsel.fit(frame[frame.episode.isin(spoken)], unit=unit)
 
 
+@pytest.mark.slow
 def test_a_policy_beside_itself_brings_the_same():
     frame = frame_of(Scenario(), 400)
     fit = counsel.fit(frame)
@@ -194,6 +197,7 @@ def test_advised_blocks_without_silence_show_no_trend():
     assert fit.over_advice is None
 
 
+@pytest.mark.slow
 def test_few_episodes_give_a_number_and_decide_nothing():
     # evaluate drew conclusions from 50 effective episodes, the report from 200.
     scenario = WELL_SPECIFIED["arms"]

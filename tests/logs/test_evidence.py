@@ -104,6 +104,7 @@ def test_the_paths_of_arms_are_those_of_the_formulas(unit):
     np.testing.assert_allclose(paths, plain.arm_paths(as_lists(rows), STEPS, arms), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_silent_arms_say_directly_what_silence_brings():
     # Found by referees: 101 wholly silent games answered "never advise", and the tool did not ask.
     scenario = Scenario(arms=0.4, ends=False)
@@ -122,6 +123,7 @@ def test_silent_arms_say_directly_what_silence_brings():
     assert by_decision.effective < 0.5 * found.effective
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("timed", [False, True])
 def test_excursion_effects_are_those_of_the_formulas(timed):
     frame, _, _ = log_and_fit(Scenario(people=40, spread=0.1), 400)
@@ -158,6 +160,7 @@ def test_excursion_effects_are_those_of_the_formulas(timed):
             assert effect.at_start is effect.change is None
 
 
+@pytest.mark.slow
 def test_two_policies_are_compared_episode_by_episode():
     _, log, fit = log_and_fit(WELL_SPECIFIED["as modelled"], 8000)
     one, _ = some_policy(fit, np.random.default_rng(1))
@@ -175,6 +178,7 @@ def test_two_policies_are_compared_episode_by_episode():
     assert found.policies[:2] == (found.policy, found.other)
 
 
+@pytest.mark.slow
 def test_a_log_whose_advice_differs_in_what_is_not_recorded_is_not_fair():
     _, log, fit = log_and_fit(BROKEN["failing"], 1200)
     assert not Evidence.load(log, fit, np.random.default_rng(0)).is_fair

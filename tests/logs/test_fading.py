@@ -113,6 +113,7 @@ def test_levels_are_counted_beside_all_else(tally):
     assert counts.given.sum() == tally.times[advised].sum()
 
 
+@pytest.mark.slow
 def test_intervals_are_those_of_leaving_out_each_block(tally):
     found = fading_with_errors(tally, estimate(tally, Sharing()).habit)
     assert found.reference == 0

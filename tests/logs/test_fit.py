@@ -238,6 +238,7 @@ def test_the_command_by_step_is_the_fit_by_step(tmp_path):
         np.testing.assert_allclose(getattr(fit.problem, name), getattr(other, name), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_advice_that_was_not_seen_is_silence_for_the_habit_and_counts_as_sent(tmp_path):
     problem = make("ward")

@@ -90,6 +90,7 @@ def test_the_plan_of_a_context_is_its_own(fit, log, tmp_path):
     assert fit.in_context("chat").logged_value == pytest.approx(mean)
 
 
+@pytest.mark.slow
 def test_the_chain_of_commands_knows_contexts(command, tmp_path, log):
     log.to_csv(tmp_path / "log.csv", index=False)
     fitted = command("fit", "log.csv", "--context", "condition", "-o", "m.npz", cwd=tmp_path)

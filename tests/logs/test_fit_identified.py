@@ -45,6 +45,7 @@ def always_advised():
     return frame, counsel.fit(frame)
 
 
+@pytest.mark.slow
 def test_where_nobody_was_left_alone_the_plan_keeps_what_was_done(always_advised):
     # Found by referees: "without advice 1.195", truth 1.046; following the page lost 15 %.
     frame, fit = always_advised
@@ -73,6 +74,7 @@ def test_a_deterministic_log_promises_nothing(always_advised):
     assert "beyond silence cannot be told, since nobody was left without advice in" in page
 
 
+@pytest.mark.slow
 def test_a_budget_below_what_is_kept_is_refused_in_one_sentence(always_advised, command, tmp_path):
     frame, _ = always_advised
     frame.to_csv(tmp_path / "log.csv", index=False)
@@ -144,6 +146,7 @@ def test_a_fit_says_that_probabilities_do_not_fit():
 # What is seen.
 
 
+@pytest.mark.slow
 def test_what_is_seen_differs_by_state_where_it_does():
     scenario = WELL_SPECIFIED["seen by state"]
     fit = counsel.fit(frame_of(scenario, 2000))
@@ -196,6 +199,7 @@ def test_a_cluster_that_is_one_is_refused(command, tmp_path):
     assert "unit is 'day'; it must be one of decision, episode, person" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_model_remembers_its_clusters_and_its_unit(command, tmp_path):
     frame = frame_of(Scenario(people=30, arms=0.3), 300).rename(columns={"person": "nurse"})
     frame.to_csv(tmp_path / "log.csv", index=False)

@@ -118,6 +118,7 @@ def test_what_happens_at_gaps_and_ends_is_noted():
     assert fit.tally.episodes == 3
 
 
+@pytest.mark.slow
 def test_too_many_states_actions_and_cells_are_refused_before_they_are_counted(monkeypatch):
     rows = pd.DataFrame(
         {
@@ -146,6 +147,7 @@ def test_too_many_states_actions_and_cells_are_refused_before_they_are_counted(m
         counsel.fit(rows)
 
 
+@pytest.mark.slow
 def test_only_two_rewards_are_known_as_two():
     rng = np.random.default_rng(3)
     advice, action = spoken(rng, 90, [0.5, 0.2, 0.3], 0.5)

@@ -23,6 +23,7 @@ def model(log):
     return counsel.fit(log, memory="pieces=3")
 
 
+@pytest.mark.slow
 def test_without_a_memory_the_fit_is_the_one_it_was(log):
     plain, none = counsel.fit(log), counsel.fit(log, memory="none")
     assert none.fingerprint == plain.fingerprint
@@ -104,6 +105,7 @@ def test_the_gains_of_a_table_are_those_of_explain(model):
         assert row["advantage"] == pytest.approx(cell.advantage[b], rel=1e-5, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_plan_that_knows_of_the_memory_is_worth_at_least_a_blind_one(model):
     worth = memory_worth(plan_advice(model, penalty=0.05))
     assert worth.gain > -1e-9
@@ -158,6 +160,7 @@ def test_auto_across_people_needs_people(log):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("across", ["episode", "person"])
 def test_time_in_the_study_was_once_fitted_where_everybody_has_one_episode(across):
     table = ward_rows(tiring_ward(0.6), 60, seed=2)

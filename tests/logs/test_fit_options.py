@@ -93,6 +93,7 @@ def test_who_shares_has_one_lift():
     assert lifts["advice"].min() < middle < lifts["advice"].max()
 
 
+@pytest.mark.slow
 def test_on_the_scale_of_adherence_thin_pairs_lean_on_theta():
     # One θ for all states but different habits: alike on θ, apart in lift.
     rng = np.random.default_rng(11)

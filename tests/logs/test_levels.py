@@ -81,6 +81,7 @@ def test_levels_of_random_logs_of_every_kind(seed):
             check(log, rows, text, across)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("store", "file"), [(as_csv, "log.csv"), (in_sqlite, "log.sqlite")])
 def test_every_engine_computes_the_same_levels(store, file, tmp_path):
     table = arrow_of(decisions())

@@ -140,6 +140,7 @@ def test_weights_count_what_was_spent_by_its_cost(log, fitted):
     np.testing.assert_allclose(v, plan.values[left, rows.place, rows.state], rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_an_evaluation_has_the_cost_beside_the_pieces(log, plain, fitted, few_draws):
     policy = plan_advice(fitted, budget=3).plan.policy
     result = evaluate_policy(log, policy, cost=COSTS)

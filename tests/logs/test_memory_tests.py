@@ -23,6 +23,7 @@ def tired():
     return counsel.fit(ward_rows(tiring_ward(0.6), 2500, seed=1), memory="auto")
 
 
+@pytest.mark.slow
 def test_nurses_who_tire_with_every_piece_are_found(tired):
     fit = tired
     assert fit.tally.memory.name == "pieces=5"
@@ -36,6 +37,7 @@ def test_nurses_who_tire_with_every_piece_are_found(tired):
     assert names == ["tenure", "pieces", "since", "dose", "refusals"]
 
 
+@pytest.mark.slow
 def test_without_a_memory_none_is_claimed():
     fit = counsel.fit(ward_rows(tiring_ward(1.0), 1200, seed=3), memory="auto")
     assert fit.memories.choice is None
@@ -82,6 +84,7 @@ def test_people_are_said_to_tire_only_where_an_interval_says_so(tired, low, high
     assert said.startswith(f"The model has a memory of pieces of advice so far{model}")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared_is_said():
     table = ward_rows(tiring_ward(1.0), 300, seed=3).drop_columns(["person"])
     tests = counsel.fit(table, memory="auto").memories

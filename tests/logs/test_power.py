@@ -47,6 +47,7 @@ def _parts(log):
     return fit.tally, fit.estimates
 
 
+@pytest.mark.slow
 def test_four_times_as_many_people_tell_half_the_effect():
     small, large = (power_of(log_of(Scenario(), n)) for n in (300, 1200))
     for name in ("lift", "trial"):
@@ -100,6 +101,7 @@ def test_bad_input_is_one_sentence(command, tmp_path, words, told):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.csv"]
 
 
+@pytest.mark.slow
 def test_the_command_says_it_and_writes_the_schedule(command, tmp_path):
     play(Scenario(people=30), 300, np.random.default_rng(0)).frame().to_csv(tmp_path / "log.csv")
     done = command("power", "log.csv", "--lift", 0.05, "-o", "trial.json", cwd=tmp_path)

@@ -112,6 +112,7 @@ def shape(request, tmp_path_factory):
     return arrow, told(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["all columns"], indirect=True)
 def test_the_log_has_all_that_engines_could_disagree_on(shape):
     _, found = shape
@@ -133,6 +134,7 @@ def test_the_log_has_all_that_engines_could_disagree_on(shape):
     assert tally.episodes == found["checked"].episodes == 60
 
 
+@pytest.mark.slow
 def test_files_and_objects_are_counted_alike(shape, tmp_path):
     arrow, wanted = shape
     assert_same(told(as_csv(arrow, tmp_path / "log.csv")), wanted)

@@ -60,6 +60,7 @@ def whats(found):
     return " ".join(finding.what for finding in found.findings)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_a_pair_that_is_in_no_draw_keeps_what_the_whole_log_says():
     """Evaluating failed when a draw of episodes lacked a rare pair: "not allowed"."""
@@ -326,6 +327,7 @@ def test_few_episodes_have_no_interval():
     assert np.isinf(found.policy.model.high)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_the_same_policy_gets_the_same_interval():
     log = log_of(2000)
@@ -338,6 +340,7 @@ def test_the_same_policy_gets_the_same_interval():
     assert found.policy.doubly_robust == found.never.doubly_robust
 
 
+@pytest.mark.slow
 def test_many_actions_take_seconds_not_minutes():
     """The information of 500 actions was inverted in every draw of the test of the law."""
     A = 300

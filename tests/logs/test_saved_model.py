@@ -42,6 +42,7 @@ def planned(log, tmp_path, **options):
     return counsel.load_fit(tmp_path / "model.npz"), plan, tmp_path / "policy.csv"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_a_plan_is_worth_in_evaluate_what_it_promises(log, tmp_path, options):
@@ -65,6 +66,7 @@ def test_every_option_of_fit_has_its_own_fingerprint_and_files_keep_it(log, tmp_
     assert len(seen) == len(OPTIONS)
 
 
+@pytest.mark.slow
 def test_a_policy_of_another_model_is_refused(log, tmp_path):
     _, _, policy = planned(log, tmp_path, by_step=True)
     default = counsel.fit(log)
@@ -81,6 +83,7 @@ def test_a_policy_of_ones_own_needs_no_model(log, tmp_path):
     assert evaluate_policy(log, own).policy.pieces > 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
@@ -108,6 +111,7 @@ def test_a_log_that_does_not_fit_the_model_is_refused(log, tmp_path, change, fau
         fit_like(read_like(tmp_path / "other.csv", saved), saved, "model.npz")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_pieces_as_logged_are_those_of_the_log_that_is_evaluated(log, tmp_path):
     saved, _, policy = planned(log, tmp_path)
@@ -120,6 +124,7 @@ def test_pieces_as_logged_are_those_of_the_log_that_is_evaluated(log, tmp_path):
     assert evaluation.episodes == 50
 
 
+@pytest.mark.slow
 def test_a_log_without_an_optional_column_of_the_model_is_read(log, tmp_path):
     # Found on the way: it was told to use --columns, which --model refuses.
     model, _, policy = planned(log, tmp_path)

@@ -81,6 +81,7 @@ def test_endings_are_fitted_by_step_where_that_repairs_the_model():
     assert kernel[8, :3, :, 3].mean() == pytest.approx(0.25, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_a_repaired_model_survives_its_file_and_plans_keep_their_promise(tmp_path):
     rows = games(eight_to_twelve, 1)
@@ -125,6 +126,7 @@ def test_a_model_that_cannot_be_repaired_is_withheld(command, tmp_path):
     assert json.loads(command(*words, "--json", cwd=tmp_path).stdout)["policy"]["model"] is None
 
 
+@pytest.mark.slow
 def test_rewards_that_rise_with_the_step_are_noticed_and_fitted_by_step():
     fit = counsel.fit(games(ten, fair=False))
     assert fit.pooled.reward.contradicts
@@ -147,6 +149,7 @@ def slow_numbers(rows, horizon):
     return alive[:-1], value
 
 
+@pytest.mark.slow
 def test_the_return_of_a_log_that_is_cut_at_random_is_that_of_whole_episodes():
     rows, rng = games(eight_to_twelve, 2, n=3000), np.random.default_rng(0)
     whole = by_pandas(rows)
@@ -163,6 +166,7 @@ def test_the_return_of_a_log_that_is_cut_at_random_is_that_of_whole_episodes():
     assert alive[10] == pytest.approx(0.4, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_next_state", [False, True])
 def test_a_cut_episode_is_never_whole(with_next_state):
     # Found by referees: with next_state, 4,000 of 4,000 cut shifts were called whole.
@@ -192,6 +196,7 @@ def test_the_model_brings_about_what_simulated_people_do_in_it():
     assert share == pytest.approx(fit.self_check.endings.model, abs=0.01)
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_people_where_people_are_named():
     rows = games(ten, n=600, people=20)
     luck = {f"p{i}": 0.3 * (i % 2) for i in range(20)}
@@ -205,6 +210,7 @@ def test_errors_are_those_of_people_where_people_are_named():
     assert alone < 0.5 * fit.self_check.value.error
 
 
+@pytest.mark.slow
 def test_long_episodes_are_counted_in_groups_of_steps():
     rows = games(lambda _: 200, n=40)
     tally = counsel.fit(rows).tally

@@ -367,6 +367,7 @@ def refusing(seed):
     return counsel.AdviceProblem(mdp, counsel.Human(habit, lift=lift, memory=memory))
 
 
+@pytest.mark.slow
 @each_seed(range(60))
 def test_plans_for_people_who_remember_refusals_agree_with_the_lp(seed):
     problem = refusing(seed)

@@ -421,6 +421,7 @@ def test_a_plan_that_would_not_fit_in_memory_is_refused_with_its_sizes():
             plan()
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_would_not_fit_in_memory_ended_in_a_memory_error():
     problem = large(levels=600, states=1000, horizon=10_000)
     with pytest.raises(counsel.CounselError) as fault:

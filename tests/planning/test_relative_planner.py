@@ -63,6 +63,7 @@ def test_no_policy_is_better_by_more_than_the_error_in_fractions(seed, discount,
     assert plan.error <= 1e-6 * (problem.mdp.reward_size + 2.0 * penalty) / (1.0 - discount)
 
 
+@pytest.mark.slow
 @each("name", WORLDS)
 @each("away", [1e-4, 1e-6, 1e-8])
 def test_a_discount_almost_1_is_planned_as_well_as_the_average(name, away):

@@ -55,6 +55,7 @@ class Reader(HTMLParser):
         self.text.append(data)
 
 
+@pytest.mark.slow
 def test_it_is_one_small_well_formed_file_that_asks_no_host(page):
     assert len(page.encode()) < 1_500_000
     assert "://" not in page

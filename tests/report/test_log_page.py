@@ -85,6 +85,7 @@ def without_plotly(page):
     return page.replace(max(scripts, key=len), "")
 
 
+@pytest.mark.slow
 def test_the_numbers_of_a_study_are_those_of_the_model(shifts, ward, contents):
     problem, plan = ward.problem, contents.plan.plan
     best = counsel.solve(problem, allow_reverse=False)
@@ -118,6 +119,7 @@ def test_the_frontier_of_a_study_is_the_best_there_is(ward, contents):
         assert contents.value[i] == pytest.approx(best, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_a_budget_that_is_not_given_keeps_four_fifths(shifts, ward):
     chosen = report_of(shifts, ward)
@@ -254,6 +256,7 @@ def test_labels_are_shown_as_text_whatever_they_hold(tmp_path):
     assert "%27%3D1%2B1" in page, "a spreadsheet must not take a label for a formula"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_a_log_without_advice_says_so():
     log = ward_log(shifts=50, rng=np.random.default_rng(0)).to_pandas()
@@ -263,6 +266,7 @@ def test_a_log_without_advice_says_so():
     assert "The plan gives no advice" in page
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_real_people_and_advice_that_was_right_or_wrong():
     log = as_log(real_data(REAL_LOG), None, None)

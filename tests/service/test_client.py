@@ -19,6 +19,7 @@ def client(address):
         yield found
 
 
+@pytest.mark.slow
 def test_a_whole_episode(client):
     adviser = client.create_adviser("alerts", "ward", budget=1, hard=True, holdout=0.0)
     assert [one["id"] for one in client.advisers()] == [adviser["id"]]

@@ -50,6 +50,7 @@ def test_in_a_certain_world_the_return_is_the_penalised_value(penalty):
         assert infos[0]["cost"] == 0.0
 
 
+@pytest.mark.slow
 @each("penalty", [0.1, np.linspace(0.2, 0.0, 12)])
 def test_the_mean_return_is_the_penalised_value(penalty):
     problem = night(COST)

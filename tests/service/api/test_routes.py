@@ -383,6 +383,7 @@ def test_an_uploaded_model_with_costs_says_what_advice_costs(client, keys, tmp_p
     assert "unit" not in plain["spending"]
 
 
+@pytest.mark.slow
 def test_files_that_are_no_models_are_refused(client, keys, a_model):
     whole = a_model
     bomb = io.BytesIO()
@@ -424,6 +425,7 @@ def played(client, keys, adviser, rng, episodes=30):
         client.post(f"/v1/episodes/{episode}/end", json={}, headers=bearing(keys["advise"]))
 
 
+@pytest.mark.slow
 def test_the_log_can_be_fitted(client, keys, tmp_path, few_draws):
     adviser = an_adviser(client, keys, holdout=0.3)
     played(client, keys, adviser, np.random.default_rng(0))

@@ -399,6 +399,7 @@ def test_an_expected_budget_is_met_on_average_though_the_model_is_wrong(
     assert (row.paced_episodes, row.paced_pieces) == (60, sum(pieces))
 
 
+@pytest.mark.slow
 def test_what_is_drawn_is_on_record(opened, tenant):
     desk = opened()
     adviser = desk.create(tenant, "alerts", settings(budget=0.5))

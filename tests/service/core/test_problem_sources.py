@@ -49,6 +49,7 @@ def test_advisers_on_one_model_share_it_and_read_it_once(desk, model, monkeypatc
     assert first.state_names is second.state_names
 
 
+@pytest.mark.slow
 def test_a_model_that_nobody_uses_any_more_is_not_kept(desk, model):
     problem = weakref.ref(desk.live(1, an_adviser(desk, model)).problem)
     assert problem() is not None

@@ -68,6 +68,7 @@ def flown(rows, start, actions):
     return cells, stars, "through" if column == len(rows[0]) - 1 else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("map_", [one["name"] for one in playground_options()["maps"]])
 def test_games_follow_the_map(playground, map_):
     rng = np.random.default_rng(3)
@@ -86,6 +87,7 @@ def test_games_follow_the_map(playground, map_):
         assert [one["step"] for one in shown] == list(range(len(shown)))
 
 
+@pytest.mark.slow
 def test_advice_is_within_the_budget_and_its_sentence_names_it(playground):
     spoken = 0
     for _ in range(5):
