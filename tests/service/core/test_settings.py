@@ -6,9 +6,11 @@ import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
+from counsel.model.files import save
 from counsel.service.api.app import make_app
 from counsel.service.core import follower
 from counsel.service.db.tables import advisers
+from counsel.worlds import make
 from tests.support.services import open_desk
 from tests.support.waiting import until
 
@@ -18,6 +20,11 @@ MUST_SAY = {"critical": "call doctor", "watch": "assess"}
 @pytest.fixture
 def url(tmp_path):
     return f"sqlite:///{tmp_path / 'counsel.db'}"
+
+
+def packed(folder):
+    save(make("ward"), folder / "model.npz")
+    return (folder / "model.npz").read_bytes()
 
 
 def client_of(desk):
@@ -96,7 +103,7 @@ def test_settings_that_cannot_be_read_leave_what_must_be_said(url, change, place
 
 
 @pytest.mark.parametrize("text", ['{"penalty": nul', "null", "[]", "{}"])
-def test_settings_without_a_source_silence_no_other_adviser(url, text):
+def test_settings_without_a_source_silence_no_other_adviser(url, tmp_path, text):
     with open_desk(url) as desk, client_of(desk) as client:
         adviser, other = created(client), created(client)
         whole = stored(desk, adviser)
@@ -105,6 +112,9 @@ def test_settings_without_a_source_silence_no_other_adviser(url, text):
         rows = client.get("/v1/advisers").json()
         assert [row["fault"] is None for row in rows] == [False, True]
         assert said(client, other)[0] == "call doctor"
+        model = client.post("/v1/models", content=packed(tmp_path)).json()["id"]
+        assert [row["advisers"] for row in client.get("/v1/models").json()] == [0]
+        assert client.delete(f"/v1/models/{model}").status_code == 204
         answer = client.post(f"/v1/advisers/{adviser}/episodes", json={"person": "ann"})
         assert answer.status_code == 503, "a client with a fallback says what must be said"
         assert "restore them from a backup" in answer.json()["detail"]
