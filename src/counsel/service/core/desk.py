@@ -342,7 +342,7 @@ class Desk:
             rows.append(outcome.to_row(episode, step, now))
             if episode.live.moves is not None:
                 remembering[episode.number] = episode
-        self.committer.enqueue("outcomes", OutcomeReport(rows, remembering), done)
+        self.committer.enqueue("outcomes", OutcomeReport(rows, remembering), done, len(rows))
 
     def locate(self, tenant: int, decision: str) -> tuple[Episode, int]:
         """Return the episode and the step of a decision by its id."""
