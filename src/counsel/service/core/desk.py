@@ -163,8 +163,8 @@ class Desk:
             stored = connection.scalar(sa.select(advisers.c.settings).where(mine))
             if stored is None:
                 raise NotFoundError(f"there is no adviser {adviser[:40]!r}")
-            before = read_stored(stored).settings
-            after, text = before.with_mode(mode), switch_stored(stored, mode)
+            text = switch_stored(stored, mode)
+            before, after = read_stored(stored).settings, read_stored(text).settings
             connection.execute(sa.update(advisers).where(mine).values(settings=text))
             if before.mode != mode:
                 details = {"before": before.mode, "after": mode}

@@ -197,7 +197,11 @@ def read_stored(text: str) -> StoredSettings:
 
 def switch_stored(text: str, mode: str) -> str:
     """Return settings of the database in another mode, with all else that they have."""
+    settings, fault = read_stored(text)
+    switched = settings.with_mode(mode).model_dump_json()
+    if fault is None:
+        return switched
     try:
         return json.dumps(json.loads(text) | {"mode": mode})
     except (ValueError, TypeError):
-        raise ConflictError(str(read_stored(text).fault)) from None
+        raise ConflictError(fault) from None
