@@ -143,13 +143,15 @@ def under_attack(url: str, where: str, seconds: float, *options: str) -> Iterato
     log = f"/v1/advisers/{fill(url, WORLD, 40_000)}/log"
     attacks = [(name, kind, count) for name, kind in ATTACKS.items() for count in (1, 4)]
     why = "it is asked of Counsel alone"
+    before, acknowledged = kept(url), 0
     with serving(url, *options) as (port, process):
         adviser = made(port)
-        call(port, adviser, callers=CALLERS_UNDER_ATTACK, seconds=2.0)
+        acknowledged += call(port, adviser, callers=CALLERS_UNDER_ATTACK, seconds=2.0).acknowledged
         for name, kind, count in [*attacks, ("idle connections", "idle", 1100)]:
             path = log if kind == "unread" else "/healthz"
             with attack(kind, port, count, path) as report:
                 load = call(port, adviser, callers=CALLERS_UNDER_ATTACK, seconds=seconds)
+            acknowledged += load.acknowledged
             plural = "" if count == 1 else "s"
             yield alone(
                 f"{where}, attack by {count:,} caller{plural} ({name}): 99% of answers within",
@@ -161,6 +163,17 @@ def under_attack(url: str, where: str, seconds: float, *options: str) -> Iterato
                 note=f"{load.acknowledged:,} round trips, {len(load.faults)} errors; "
                 f"{report.closed:,} of {report.opened:,} hostile connections were closed.",
             )
+        with attack("unread", port, 4, log), attack("idle", port, 100):
+            time.sleep(1.0)
+            began = time.perf_counter()
+            process.terminate()
+            process.wait(timeout=60)
+            took = time.perf_counter() - began
+    what = f"{where}, under attack: from SIGTERM to the end"
+    yield alone(what, took, "s", why, most=10.0)
+    wrong = float(abs(before + acknowledged - kept(url)))
+    what = f"{where}, under attack: outcomes lost or doubled"
+    yield alone(what, wrong, "outcomes", why, most=0.0, note=f"Of {acknowledged:,}.")
 
 
 def on_postgres(seconds: float, shared_seconds: float) -> Iterator[Row]:

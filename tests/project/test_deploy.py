@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import ssl
@@ -15,12 +16,14 @@ from dataclasses import fields
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 import uvicorn
 import yaml
 
 from counsel.cli import service as commands
 from counsel.service.client import Client
 from counsel.service.core.erasure import erase_person
+from counsel.service.core.listings import list_people
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.db.api_keys import add_key
 from counsel.service.db.engine import open_engine, write_transaction
@@ -261,6 +264,13 @@ def test_systemd_accepts_the_unit(tmp_path):
     assert "counsel.service" not in done.stderr, done.stderr
 
 
+def container_commands():
+    """Return what the page runs in the container of PostgreSQL: to back up, empty and restore."""
+    page = text_of("docs/how-to/deploy.md")
+    lines = re.findall(r"^docker compose exec -T postgres ([^<>\n]*)", page, re.MULTILINE)
+    return [shlex.split(line) for line in lines]
+
+
 @pytest.mark.slow
 def test_the_role_of_the_script_can_erase_everything(server, tmp_path):
     """The script of the compose file, run against a real server: its role may do what it must."""
@@ -282,6 +292,18 @@ def test_the_role_of_the_script_can_erase_everything(server, tmp_path):
             adviser = desk.create(1, "alerts", settings)
             desk.start(1, adviser, "ann")
             assert erase_person(desk, 1, "ann") == [], "nothing is left to do"
+            desk.start(1, adviser, "bea")
+            dump, empty, load = container_commands()
+            archive = subprocess.run(dump, env=environment, check=True, capture_output=True).stdout
+            desk.start(1, adviser, "carl")
+            with desk.engine.begin() as connection:
+                connection.exec_driver_sql("CREATE TABLE newer (a integer)")
+        subprocess.run(empty, env=environment, check=True)
+        subprocess.run(load, env=environment, check=True, input=archive)
+        with open_desk(url) as desk:
+            assert [row["name"] for row in list_people(desk, 1, None, 10)] == ["bea"]
+            assert erase_person(desk, 1, "bea") == [], "a restore keeps what the role may do"
+            assert not sa.inspect(desk.engine).has_table("newer")
         with server.connect() as connection:
             connection.execute("create role other login")
             query = "select has_database_privilege('other', 'counsel', 'connect')"

@@ -146,6 +146,30 @@ def test_what_must_be_said_is_said_though_the_service_refuses(ward, network, tmp
     assert [json.loads(line)["entry"]["step"] for line in refused] == [0, 2]
 
 
+@pytest.mark.parametrize("status", REFUSALS)
+def test_what_must_be_said_is_said_though_the_service_refuses_the_start(
+    ward, network, tmp_path, status
+):
+    """E.g. with 409 where the quota of people is reached: nobody new heard an alarm."""
+    network.answer = problem(status)
+    episode = ward.start("ann")
+    assert ward.advise(episode, 0, "critical")["advice"] == "call doctor"
+    quiet = ward.advise(episode, 1, "stable")
+    assert quiet["advice"] is None
+    assert quiet["reason"]["why"].endswith("when last asked, there is no such thing")
+    assert ward.deliver() == 0
+    refused = (tmp_path / "alerts" / "refused.jsonl").read_text().splitlines()
+    assert [json.loads(line)["entry"]["kind"] for line in refused] == ["start"] + ["decision"] * 2
+    network.answer = None
+    assert ward.start("bob") == "e"
+    silent = ADVISER | {"settings": {"mode": "live", "must_say": {}}}
+    network.answer = 200, "application/json", json.dumps(silent).encode()
+    ward.refresh()
+    network.answer = problem(status)
+    with pytest.raises(ServiceError, match="there is no such thing"):
+        ward.start("carl")
+
+
 def test_a_refusal_is_raised_where_nothing_is_stored(network, tmp_path):
     network.answer = problem(404)
     with pytest.raises(ServiceError, match="there is no such thing"):

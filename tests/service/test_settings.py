@@ -6,7 +6,7 @@ import re
 import pytest
 
 from counsel import CounselError
-from counsel.service.settings import ServiceSettings, variable_of
+from counsel.service.settings import ServiceSettings, misspelt, variable_of
 from tests.support.paths import ROOT
 
 
@@ -42,6 +42,18 @@ def test_an_option_goes_before_the_environment_and_that_before_the_default():
 def test_settings_that_make_no_sense_are_refused_in_a_sentence(variables, what):
     with pytest.raises(CounselError, match=what):
         ServiceSettings.from_environment(variables)
+
+
+def test_a_misspelt_variable_is_named_with_the_setting_that_was_meant():
+    # It was ignored in silence, so that a limit held that nobody had chosen.
+    variables = {"COUNSEL_REQEST_SECONDS": "3", "COUNSEL_MODEL_BYTE": "1", "COUNSEL_MODELS": "1"}
+    others = ("COUNSEL_DB", "COUNSEL_DB_FILE", "COUNSEL_SERVICE", "COUNSEL_DEBUG", "COUNSEL_PORT",
+              "COUNSEL_HOST", "COUNSEL_WORKERS", "COUNSEL_WAIT", "COUNSEL_PORT_8000_TCP",
+              "COUNSEL_SERVICE_HOST", "COUNSEL_PASSWORD_FILE", "REQUEST_SECONDS")  # fmt: skip
+    assert misspelt(variables | dict.fromkeys(others, "1")) == [
+        "COUNSEL_MODEL_BYTE is no setting; is it COUNSEL_MODEL_BYTES?",
+        "COUNSEL_REQEST_SECONDS is no setting; is it COUNSEL_REQUEST_SECONDS?",
+    ]
 
 
 def test_the_page_has_every_setting_with_its_variable_and_default():

@@ -95,9 +95,11 @@ class Trap:
         enqueue, transact, commit = Committer.enqueue, Committer._transact, DefaultDialect.do_commit
         scrub = deletion.scrub
 
-        def watch_submission(committer: Any, kind: str, item: Any, done: Any) -> None:
+        def watch_submission(
+            committer: Any, kind: str, item: Any, done: Any, rows: int = 1
+        ) -> None:
             self.sites[id(done)] = _site_of(sys._getframe(1))
-            enqueue(committer, kind, item, done)
+            enqueue(committer, kind, item, done, rows)
 
         def watch_group(committer: Any, group: Any) -> Any:
             self.group.sites = {self.sites[id(submission.done)] for submission in group}

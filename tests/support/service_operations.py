@@ -177,7 +177,9 @@ OPERATIONS = [
     Operation(f"{DESK}.save_snapshot", lambda session: session.desk.save_snapshot().result()),
     Operation(f"{DESK}.catch_up", lambda session: session.desk.catch_up()),
     Operation("service/core/follower.py:Follower._poll", wait_for_poll),
-    Operation("service/api/health.py:_write", doing(lambda s: s.ask("GET", "/readyz"))),
+    Operation(
+        "service/api/health.py:_SharedWrite._write", doing(lambda s: s.ask("GET", "/readyz"))
+    ),
     Operation(f"{DESK}.set_mode", doing(adviser, "edited", "PATCH", body={"mode": "shadow"})),
     Operation(
         f"{CORE}/management.py:edit_adviser",

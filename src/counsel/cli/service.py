@@ -130,7 +130,7 @@ def serve(  # noqa: PLR0913 (options)
     before the default.
     """
     _need_extra()
-    import os
+    import logging
     import tempfile
     from contextlib import ExitStack
     from dataclasses import replace
@@ -142,7 +142,7 @@ def serve(  # noqa: PLR0913 (options)
     from counsel.service.db.engine import is_shared, wait_for_database
     from counsel.service.process import ServiceProcess
     from counsel.service.server import run
-    from counsel.service.settings import ServiceSettings
+    from counsel.service.settings import ServiceSettings, misspelt
 
     given = {"log_level": log_level, "access_log": access_log}
     settings = ServiceSettings.from_environment().with_options(**given)
@@ -157,6 +157,8 @@ def serve(  # noqa: PLR0913 (options)
     if workers > 1 and demo:
         raise CounselError("--demo runs with one worker only; leave out --workers")
     configure_logging(settings)  # before the database is waited for
+    for sentence in misspelt(os.environ):
+        logging.getLogger("counsel.service").warning(sentence)
     with ExitStack() as stack:
         if database is None and demo:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="counsel-"))

@@ -162,6 +162,10 @@ class FallbackClient:
     def start(self, person: str) -> str:
         """Start an episode with a person.
 
+        Where something must be said, the episode is started though the service refuses, e.g.
+        because a quota is reached. What the service refuses again when the start is delivered is
+        set aside in ``refused.jsonl``.
+
         Parameters
         ----------
         person
@@ -178,9 +182,14 @@ class FallbackClient:
         try:
             return self._ask(lambda: self._client.start(self.adviser, person, request))
         except _UnavailableError:
-            episode = OFFLINE + request
-            self._keep({"kind": "start", "episode": episode, "person": person, "request": request})
-            return episode
+            pass
+        except ServiceError as fault:
+            if self._rules is None or self._rules.mode != "live" or not self._rules.must_say:
+                raise
+            self._fault = str(fault)
+        episode = OFFLINE + request
+        self._keep({"kind": "start", "episode": episode, "person": person, "request": request})
+        return episode
 
     def advise(self, episode: str, step: int, state: str) -> dict[str, Any]:
         """Ask what to advise at a step; without the service, say what must be said.

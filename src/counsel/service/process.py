@@ -87,7 +87,8 @@ class ServiceProcess:
             sys.setswitchinterval(SWITCH_SECONDS)
             if demo is not None:
                 demo.start()
-            yield {"settings": self.settings}  # for the limits of connections
+            # For the limits of connections.
+            yield {"settings": self.settings, "metrics": app.state.metrics}
             warm_up.close()
             if demo is not None:
                 demo.close()

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +22,9 @@ IN_ORDER = ("transaction_seconds", "lock_seconds", "statement_seconds", "request
 
 LEAST_SECONDS = 0.001
 """The shortest deadline: PostgreSQL counts milliseconds, and takes 0 for none."""
+
+ALIKE = 0.85
+"""From this ratio on two names are taken for the same, misspelt (``difflib``)."""
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
@@ -110,6 +114,14 @@ class ServiceSettings:
 def variable_of(field: str) -> str:
     """Return the environment variable of a setting."""
     return PREFIX + field.upper()
+
+
+def misspelt(variables: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each environment variable that looks like one of a setting."""
+    known = [variable_of(field.name) for field in fields(ServiceSettings)]
+    own = sorted(name for name in variables if name.startswith(PREFIX) and name not in known)
+    near = {name: get_close_matches(name, known, 1, ALIKE) for name in own}
+    return [f"{name} is no setting; is it {match[0]}?" for name, match in near.items() if match]
 
 
 def _read(name: str, text: str, kind: type) -> Any:  # noqa: ANN401 (of the kind)

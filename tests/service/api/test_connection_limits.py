@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 
+import prometheus_client
 import pytest
 import uvicorn
 from uvicorn.server import ServerState
@@ -13,6 +15,7 @@ from counsel.service.api.connection_limits import (
     LINGER_SECONDS,
     LimitedConnection,
 )
+from counsel.service.api.metrics import REFUSED
 from counsel.service.settings import ServiceSettings
 
 SETTINGS = ServiceSettings(
@@ -96,12 +99,18 @@ class Edge:
 
     def __init__(self, settings=SETTINGS):
         self.clock, self.state = Clock(), ServerState()
+        refused = {reason: prometheus_client.Counter(reason, "", registry=None)
+                   for reason in REFUSED}  # fmt: skip
+        self.metrics = SimpleNamespace(connections=0, refused=refused)
         self.config = uvicorn.Config(lambda *_: None, lifespan="off", ws="none", backlog=100)
         self.settings = settings
 
     def connect(self):
         connection = LimitedConnection(
-            self.config, self.state, {"settings": self.settings}, self.clock
+            self.config,
+            self.state,
+            {"settings": self.settings, "metrics": self.metrics},
+            self.clock,
         )
         connection.connection_made(Transport())
         return connection
@@ -423,6 +432,29 @@ def test_shutdown_waits_for_requests_and_not_for_their_callers(edge):
     assert [c.transport.end for c in (idle, unfinished, busy)] == ["closed", "reset", None]
     answer(busy)
     assert busy.transport.end == "closed"
+
+
+def test_what_is_closed_at_a_limit_is_counted(edge):
+    # Refused connections were in no metric and no log, so nobody saw an attack.
+    slow, unread, _ = (edge.connect() for _ in range(3))
+    slow.data_received(HEAD)
+    unread.data_received(HEAD + b"\r\n")
+    answer(unread, more_body=True)
+    unread.transport.unsent = 100_000
+    edge.after(1.0)
+    edge.after(10.0)
+    assert status(slow) == b"408"
+    unread.connection_lost(None)
+    for content in (b"\xff\r\n\r\n", HEAD + b"X: " + b"a" * 1000):
+        connection = edge.connect()
+        connection.data_received(content)
+        connection.connection_lost(None)
+    assert edge.metrics.connections == 2
+    for _ in range(2):
+        edge.connect()
+    assert edge.metrics.connections == 3
+    counted = {name: count._value.get() for name, count in edge.metrics.refused.items()}
+    assert counted == dict.fromkeys(REFUSED, 1.0)
 
 
 def test_sweeps_end_with_the_last_connection(edge):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from contextlib import ExitStack, contextmanager
 
 import psutil
@@ -111,6 +112,13 @@ def open_sockets(process):
     return sum(part.status == "ESTABLISHED" for part in process.net_connections("tcp"))
 
 
+def metric(port, name):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    (value,) = [line.split()[-1] for line in lines if line.startswith(f"counsel_{name} ")]
+    return float(value)
+
+
 @pytest.mark.parametrize("count", [1, 4])
 def test_headers_without_end(service, count):
     port, process = service
@@ -128,6 +136,7 @@ def test_headers_byte_by_byte(service):
         call_all(port, adviser_of(port))
     assert report.closed >= 50
     assert report.statuses["408"] >= 50
+    assert metric(port, 'refused_connections_total{reason="slow"}') >= 50
 
 
 def test_more_idle_connections_than_may_be_open(service):
@@ -167,7 +176,9 @@ def test_all_at_once(service, record):
         ]
         call_all(port, adviser_of(port))
         assert open_sockets(process) <= 300 + 1
+        assert 0 < metric(port, "connections") <= 300
     assert all(report.closed for report in reports)
+    assert metric(port, 'refused_connections_total{reason="crowded"}') > 0
 
 
 def test_idle_connections_are_closed_in_the_end(record):

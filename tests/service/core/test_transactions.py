@@ -11,6 +11,7 @@ from counsel.service.core.episode_record import describe_episode
 from counsel.service.core.export import export_log
 from counsel.service.core.outcomes import Outcome, OutcomeReceipt
 from counsel.service.core.settings import AdviserSettings
+from counsel.service.core.transactions import MOST_VERSIONS
 from counsel.service.db.tables import episodes, outcomes
 from counsel.service.errors import ConflictError
 from tests.support.later import Later
@@ -62,6 +63,17 @@ def test_a_second_different_outcome_is_a_correction_and_the_last_counts(desk, ad
     assert [one.replaced_by for one in kept] == [kept[1].seq, None]
     with open_desk(url) as again:  # a restart learns the same
         assert learnt(again, adviser) == learnt(desk, adviser)
+
+
+def test_an_outcome_has_only_so_many_versions(desk, adviser):
+    # Each correction reads all versions under the lock: with thousands, everybody waited.
+    first, second = asked(desk, adviser, 2)
+    desk.report(1, [Outcome(first, version % 2) for version in range(MOST_VERSIONS)])
+    with pytest.raises(ConflictError, match="has 20 versions on record, which is the most"):
+        desk.report(1, [Outcome(second, 0), Outcome(first, 2)])
+    last = Outcome(first, (MOST_VERSIONS - 1) % 2)
+    assert desk.report(1, [last]) == OutcomeReceipt(1, 0), "a repeat is free all the same"
+    assert log_of(desk, adviser).version.tolist() == [MOST_VERSIONS], "of a report all or none"
 
 
 def test_corrections_in_one_report_and_in_one_transaction_are_versions(desk, adviser):

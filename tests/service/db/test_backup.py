@@ -216,6 +216,8 @@ def test_a_damaged_database_is_replaced_by_force(tmp_path, where, size):
     damaged = target.read_bytes()
     with pytest.raises(CounselError, match=r"other\.db is damaged: .*; give --force to replace it"):
         restore(path, other)
+    with pytest.raises(CounselError, match=r"other\.db"):  # and not the copy that failed
+        back_up(other, tmp_path / "damaged.counsel")
     assert target.read_bytes() == damaged
     restore(path, other, force=True)
     assert contents(other) == contents(url)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
@@ -15,7 +15,7 @@ from counsel import CounselError
 from counsel.service.db import queries
 from counsel.service.db.api_keys import PREFIX, add_key, digest_of, holder_of, revoke_key, tenant_of
 from counsel.service.db.engine import migrate, open_engine
-from counsel.service.db.group_commit import Committer
+from counsel.service.db.group_commit import LARGE, Committer
 from counsel.service.db.tables import (
     decisions,
     keys,
@@ -25,7 +25,7 @@ from counsel.service.db.tables import (
 )
 from tests.support.committers import a_decision, an_episode, an_outcome, enqueue, writer
 from tests.support.processes import started
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, Release
 
 
 @pytest.fixture
@@ -122,6 +122,29 @@ def test_one_of_a_batch_may_be_refused_alone(engine):
         else:
             assert one.result(timeout=PATIENCE) == i
     committer.close()
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_large_items_are_written_one_by_one_beside_all_small_ones(engine):
+    # A caller who reported a thousand outcomes again and again kept everybody waiting for all.
+    groups = []
+
+    def batch(_, items):
+        groups.append(items)
+        return items
+
+    committer, held, let_go = Committer(engine, {"item": batch}), threading.Event(), Release()
+    committer.submit(lambda _: (held.set(), let_go.hold()))
+    held.wait(PATIENCE)
+    waiting = [Future() for _ in range(7)]
+    for number, done in enumerate(waiting):
+        committer.enqueue("item", number, done, LARGE if number < 4 else LARGE - 1)
+    assert committer.waiting == 7
+    let_go.close()
+    committer.close(PATIENCE)
+    assert [done.result(PATIENCE) for done in waiting] == list(range(7)), "closing leaves none out"
+    assert groups == [[4, 5, 6, 0], [1], [2], [3]]
+    assert committer.waiting == 0
 
 
 def test_event_loops_are_told_once_for_all_who_wait(committer):

@@ -6,11 +6,13 @@ tenant; pages, ``/healthz``, ``/readyz`` and ``/metrics`` need none.
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Response
 from fastapi.routing import APIRoute
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic_core import to_json
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -31,6 +33,7 @@ from counsel.service.api.play_routes import add_play_routes
 from counsel.service.api.request_bodies import BodyRoute
 from counsel.service.api.request_rates import RequestRates
 from counsel.service.api.routes import add_routes
+from counsel.service.api.warm_up_gate import DOCUMENT
 from counsel.service.core.desk import Desk
 from counsel.service.warm_up import WarmUp
 
@@ -73,7 +76,7 @@ def make_app(
         summary="What to advise a person, when to stay silent, and what advice is worth.",
         docs_url=None,
         redoc_url=None,
-        openapi_url="/v1/openapi.json",
+        openapi_url=None,  # which would write the document anew for every caller
         redirect_slashes=False,
         responses=PROBLEMS,
         generate_unique_id_function=lambda route: route.name,  # names functions of clients
@@ -94,6 +97,14 @@ def make_app(
     add_pages(app)
     add_health(app, desk, warm_up)
     _complete_document(app, has_keys=tenant is None)
+
+    @cache
+    def document() -> bytes:
+        return to_json(app.openapi())
+
+    @app.get(DOCUMENT, include_in_schema=False)
+    async def show_document() -> Response:
+        return Response(document(), media_type="application/json")
 
     @app.get("/metrics", include_in_schema=False)
     def show_metrics() -> Response:

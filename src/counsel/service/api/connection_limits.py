@@ -11,8 +11,8 @@ kept the service waiting for longest is closed, so that idle connections lock no
 that the service is working on is never cut short.
 
 The limits are those of ``ServiceSettings``, which the app's lifespan gives as ``settings`` of its
-state. One sweep per second looks at all connections of the process: a timer for each would cost
-more than the limits themselves.
+state; what is refused is counted in its ``metrics``. One sweep per second looks at all connections
+of the process: a timer for each would cost more than the limits themselves.
 """
 
 import asyncio
@@ -32,6 +32,7 @@ from uvicorn.server import ServerState
 
 from counsel.service.api.answer_writer import AnswerWriter
 from counsel.service.api.errors import problem_details
+from counsel.service.api.metrics import Metrics
 from counsel.service.api.security import RAW_HEADERS
 from counsel.service.open_files import room_for_connections
 from counsel.service.settings import ServiceSettings
@@ -51,6 +52,9 @@ SEND_BYTES = 262_144
 CHUNK_OVERHEAD = 8
 """Bytes of chunk sizes and trailers for each byte of a chunked body, at most."""
 
+REASONS = {400: "invalid", 408: "slow", 431: "large"}
+"""How the metrics call refusals with a status."""
+
 _RESET = struct.pack("ii", 1, 0)
 
 
@@ -62,9 +66,13 @@ class ConnectionTable:
     """The connections of a process, and those that wait for their caller, in order."""
 
     def __init__(
-        self, settings: ServiceSettings, most: int, loop: asyncio.AbstractEventLoop
+        self,
+        settings: ServiceSettings,
+        most: int,
+        loop: asyncio.AbstractEventLoop,
+        metrics: Metrics | None = None,
     ) -> None:
-        self.settings, self.most, self.loop = settings, most, loop
+        self.settings, self.most, self.loop, self.metrics = settings, most, loop, metrics
         self.connections = set[LimitedConnection]()
         self.waiting = dict[LimitedConnection, None]()
         seconds = (settings.header_seconds, settings.body_seconds, settings.idle_seconds)
@@ -80,12 +88,24 @@ class ConnectionTable:
         if len(self.connections) > self.most:
             longest = next(iter(self.waiting))
             self.remove(longest)
+            self.count("crowded")
             longest.break_off()
+        self._count_open()
 
     def remove(self, connection: "LimitedConnection") -> None:
         """Remove a connection; one that is not there is no fault."""
         self.connections.discard(connection)
         self.waiting.pop(connection, None)
+        self._count_open()
+
+    def count(self, reason: str) -> None:
+        """Count a connection that is closed at a limit."""
+        if self.metrics is not None:
+            self.metrics.refused[reason].inc()
+
+    def _count_open(self) -> None:
+        if self.metrics is not None:
+            self.metrics.connections = len(self.connections)
 
     def sweep(self) -> None:
         """Close the connections that exceed a limit, and come again while there are any."""
@@ -119,7 +139,8 @@ class LimitedConnection(HttpToolsProtocol):
         if table is None:
             settings = app_state.get("settings") or ServiceSettings.from_environment()
             most = min(settings.connections, room_for_connections(config.backlog))
-            table = _TABLES[server_state] = ConnectionTable(settings, most, self.loop)
+            metrics = app_state.get("metrics")
+            table = _TABLES[server_state] = ConnectionTable(settings, most, self.loop, metrics)
         self.table, self.settings = table, table.settings
         self.timeout_keep_alive = self.settings.idle_seconds  # type: ignore[assignment]
 
@@ -263,6 +284,7 @@ class LimitedConnection(HttpToolsProtocol):
                 self.table.waiting.pop(self, None)
             self.unsent_bytes, self.unsent_since = unsent, now
         elif now - self.unsent_since >= settings.send_seconds:
+            self.table.count("unread")
             self.break_off()
             return
         else:
@@ -313,6 +335,7 @@ class LimitedConnection(HttpToolsProtocol):
     def _refuse(self, status: int, detail: str) -> None:
         """Take no more requests; say why if no other answer comes first, and close."""
         self.is_refused = True
+        self.table.count(REASONS[status])
         self._stop_reading()
         if self.is_answering:
             if self.body_since is None:  # the accepted requests are answered first

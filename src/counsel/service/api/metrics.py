@@ -28,6 +28,9 @@ FOLDER = os.environ.get(VARIABLE)
 KINDS = ("advice", "must", "silence")
 SHARED = ("given", "price", "used up")
 """What a shared limit does with advice: it is given, worth less than the price, or too late."""
+REFUSED = ("invalid", "slow", "large", "unread", "crowded")
+"""Why connections are closed: what came was not HTTP or too much at once, headers or a body took
+too long, headers were too large, an answer was not read, or there were too many connections."""
 REQUEST_BUCKETS = (0.005, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
 COMMIT_BUCKETS = (0.002, 0.005, 0.02, 0.1, 0.5, 2.0)
 SIZE_BUCKETS = (1, 3, 10, 30, 100, 300, 1000)
@@ -56,6 +59,9 @@ class Metrics:
         self.corrections = counter("corrections", "Outcomes that replaced an earlier version.")
         self.late = counter("late", "Requests answered with 503 because their deadline passed.")
         self.failed_logins = counter("failed_logins", "Requests with a key that is not valid.")
+        refused = counter("refused_connections", "Connections closed at a limit.", "reason")
+        self.refused = {reason: refused.labels(reason) for reason in REFUSED}
+        self.connections = 0
         errors = counter("errors", "Answers with an error, by class of status.", "status")
         self._errors = {4: errors.labels("4xx"), 5: errors.labels("5xx")}
         self._requests = histogram(
@@ -140,6 +146,7 @@ class Metrics:
             gauge("queue_items", "Decisions, outcomes and changes that wait to be written."),
             lambda: desk.committer.waiting,
         )
+        add(gauge("connections", "Connections that are open."), lambda: self.connections)
         add(
             gauge("plans_failing", "Advisers with a plan that cannot be made."),
             lambda: desk.plans.failing,

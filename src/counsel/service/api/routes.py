@@ -33,7 +33,7 @@ from counsel.service.core.model_uploads import ModelUploads, check_upload
 from counsel.service.core.outcomes import Outcome, OutcomeReceipt
 from counsel.service.core.person_beliefs import describe_person
 from counsel.service.core.reported import ReportedDecision, record_decisions
-from counsel.service.core.settings import AdviserSettings
+from counsel.service.core.settings import AdviserSettings, read_stored
 from counsel.service.core.summary import summarise
 from counsel.service.db.api_keys import KeyHolder
 
@@ -271,11 +271,9 @@ async def _locate(desk: Desk, lane: Lane, tenant: int, decision: str) -> tuple[E
 
 def adviser_row(row: sa.Row[Any]) -> schemas.AdviserRow:
     """Return an adviser as the database has it."""
+    settings, fault = read_stored(row.settings)
     return schemas.AdviserRow(
-        id=row.id,
-        name=row.name,
-        settings=AdviserSettings.model_validate_json(row.settings),
-        archived=row.archived,
+        id=row.id, name=row.name, settings=settings, archived=row.archived, fault=fault
     )
 
 
@@ -286,6 +284,7 @@ def adviser_out(live: LiveAdviser) -> schemas.AdviserOut:
         name=live.name,
         settings=live.settings,
         archived=live.archived,
+        fault=None if live.fault is None else str(live.fault),
         horizon=live.mdp.horizon,
         states=list(live.state_names),
         actions=list(live.action_names),

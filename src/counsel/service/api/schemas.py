@@ -53,6 +53,11 @@ class AdviserRow(BaseModel):
     archived: Number = Field(
         None, description="When it was archived, in seconds since 1970; null if it is in use."
     )
+    fault: str | None = Field(
+        None,
+        description="Why it says only what must be said: its settings or its model cannot be read; "
+        "null otherwise. Lists know of settings only.",
+    )
 
 
 class MemoryOut(BaseModel):

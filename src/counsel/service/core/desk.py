@@ -38,20 +38,25 @@ from counsel.service.core.follower import Follower
 from counsel.service.core.kept_plans import PlanKey
 from counsel.service.core.keyed_locks import KeyedLocks
 from counsel.service.core.learnt_counts import LearntCounts
-from counsel.service.core.live_adviser import LiveAdviser, make_population
+from counsel.service.core.live_adviser import LiveAdviser, labels_of, make_population
 from counsel.service.core.model_outlines import DamagedModelError
 from counsel.service.core.outcomes import Outcome, OutcomeReceipt, OutcomeReport
 from counsel.service.core.pacing import paced_budget
 from counsel.service.core.plan_cache import PlanCache
 from counsel.service.core.quotas import PeopleQuota, check_advisers
-from counsel.service.core.settings import AdviserSettings
+from counsel.service.core.settings import (
+    UNREADABLE,
+    AdviserSettings,
+    read_stored,
+    switch_stored,
+)
 from counsel.service.core.transactions import decide_all, end_all, record_all, start_episode
 from counsel.service.db import queries
 from counsel.service.db.api_keys import KeyHolder
 from counsel.service.db.engine import read
 from counsel.service.db.group_commit import Batch, Committer, Waiter
 from counsel.service.db.tables import IS_KEPT, advisers, episodes, models
-from counsel.service.errors import ConflictError, NotFoundError
+from counsel.service.errors import BusyError, ConflictError, NotFoundError
 from counsel.service.settings import ServiceSettings
 
 LOG = logging.getLogger("counsel.service")
@@ -154,25 +159,24 @@ class Desk:
         """Switch an adviser off, to shadow or live, though its plan may be impossible to make."""
         mine = _is_adviser(tenant, adviser)
 
-        def change(connection: sa.Connection) -> AdviserSettings:
+        def change(connection: sa.Connection) -> tuple[AdviserSettings, str]:
             stored = connection.scalar(sa.select(advisers.c.settings).where(mine))
             if stored is None:
                 raise NotFoundError(f"there is no adviser {adviser[:40]!r}")
-            before = AdviserSettings.model_validate_json(stored)
-            settings = before.with_mode(mode)
-            text = settings.model_dump_json()
+            text = switch_stored(stored, mode)
+            before, after = read_stored(stored).settings, read_stored(text).settings
             connection.execute(sa.update(advisers).where(mine).values(settings=text))
             if before.mode != mode:
                 details = {"before": before.mode, "after": mode}
                 by = holder or KeyHolder(tenant, "admin")
                 record(connection, by, "adviser switched", adviser, details)
-            return settings
+            return after, text
 
-        settings = self.committer.submit(change).result()
+        settings, text = self.committer.submit(change).result()
         live = self._live.get(adviser)
         if live is not None:
             if settings.with_mode(live.settings.mode) == live.settings:
-                live.stored = settings.model_dump_json()
+                live.stored = text
             live.settings = live.settings.with_mode(mode)  # anything else is taken over later
 
     def draft(self, id_: str, tenant: int, name: str, settings: AdviserSettings) -> LiveAdviser:
@@ -211,7 +215,12 @@ class Desk:
                 with self._loading.hold(adviser):  # loading takes long
                     live = self._live.get(adviser)
                     if live is None:
-                        live = self._live[adviser] = self.wake_row(row)
+                        try:
+                            live = self._live[adviser] = self.wake_row(row)
+                        except CounselError as fault:
+                            self.plans.note_unusable(adviser, fault)
+                            raise BusyError(f"the adviser cannot be used now: {fault}") from None
+                        self.plans.drop(adviser)
                         if live.fault is not None:  # has it written into the log, and counted
                             self.plans.of(PlanKey(adviser, NOBODY, live.settings.limit))
         if live is None or live.tenant != tenant:
@@ -333,7 +342,7 @@ class Desk:
             rows.append(outcome.to_row(episode, step, now))
             if episode.live.moves is not None:
                 remembering[episode.number] = episode
-        self.committer.enqueue("outcomes", OutcomeReport(rows, remembering), done)
+        self.committer.enqueue("outcomes", OutcomeReport(rows, remembering), done, len(rows))
 
     def locate(self, tenant: int, decision: str) -> tuple[Episode, int]:
         """Return the episode and the step of a decision by its id."""
@@ -398,13 +407,26 @@ class Desk:
         return LiveAdviser(*row, settings, population, problem, fault)
 
     def wake_row(self, row: sa.Row[Any]) -> LiveAdviser:
-        """Return an adviser as its row in the database says, though its model may be damaged."""
-        settings, fault = AdviserSettings.model_validate_json(row.settings), None
+        """Return an adviser as its row in the database says, as far as that can be read.
+
+        Where its model is damaged, or its settings are damaged or of another version of Counsel, it
+        has a ``fault``, and what must be said.
+        """
+        settings, reason = read_stored(row.settings)
+        fault = None if reason is None else CounselError(reason)
+        if fault is not None and settings.source == UNREADABLE:
+            raise fault
         try:
             problem = self.problems(row.tenant, settings.source)
         except DamagedModelError as damage:
             problem, fault = damage.problem, damage
-        live = self._wake((row.id, row.tenant, row.name), settings, problem, fault)
+        who = (row.id, row.tenant, row.name)
+        try:
+            live = self._wake(who, settings, problem, fault)
+        except CounselError as misfit:  # e.g. with a world of another version
+            labels = labels_of(problem.mdp)
+            rest = settings.with_what_must_be_said(labels.states, labels.actions)
+            live = self._wake(who, rest, problem, fault or misfit)
         live.stored, live.archived = row.settings, row.archived
         live.paced_episodes = row.paced_episodes
         return live

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.service.core.live_adviser import LiveAdviser
-from counsel.service.core.settings import AdviserSettings
+from counsel.service.core.settings import read_stored
 from counsel.service.db import queries
 from counsel.service.db.engine import read
 from counsel.service.db.tables import DELETING, advisers
@@ -119,8 +119,11 @@ class Follower:
         """Replace an adviser by one with the settings in its row, unless they changed again."""
         try:
             live = self._desk.wake_row(row)
-        except (CounselError, ValueError) as fault:
+        except CounselError as fault:
             LOG.warning("adviser %s keeps its settings: %s", row.id, brief(str(fault)))
+            in_use = self._desk.in_use().get(row.id)
+            if in_use is not None:
+                in_use.stored = row.settings  # so that the log has it once
             return
         stored = sa.select(advisers.c.settings).where(advisers.c.id == row.id)
 
@@ -141,12 +144,9 @@ def _follow(live: LiveAdviser, row: sa.Row[Any]) -> bool:
     live.archived, live.paced_episodes = row.archived, row.paced_episodes
     if live.stored == row.settings:
         return True
-    try:
-        settings = AdviserSettings.model_validate_json(row.settings)
-    except ValueError as fault:  # of another version of Counsel
-        LOG.warning("adviser %s keeps its settings: %s", row.id, brief(str(fault)))
-        return True
-    if settings.with_mode(live.settings.mode) != live.settings:
+    settings, fault = read_stored(row.settings)
+    is_whole = fault is None and live.fault is None
+    if not is_whole or settings.with_mode(live.settings.mode) != live.settings:
         return False
     live.settings, live.stored = settings, row.settings
     return True

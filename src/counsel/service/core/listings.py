@@ -40,10 +40,11 @@ def page_of_models(desk: Desk, tenant: int, after: str | None, limit: int) -> li
 
 def count_users(connection: sa.Connection, tenant: int) -> dict[str, int]:
     """Return how many advisers of a tenant each source has, archived ones included."""
+    settings = advisers.c.settings
     source = (
-        sa.func.json_extract(advisers.c.settings, "$.source")
+        sa.case((sa.func.json_valid(settings), sa.func.json_extract(settings, "$.source")))
         if connection.dialect.name == "sqlite"
-        else sa.cast(advisers.c.settings, JSON)["source"].as_string()
+        else sa.cast(settings, JSON)["source"].as_string()
     )
     query = sa.select(source, sa.func.count()).where(advisers.c.tenant == tenant, IS_KEPT)
     rows = connection.execute(query.group_by(sa.text("1")))

@@ -18,7 +18,7 @@ from counsel.service.core.deletion import delete_for_good
 from counsel.service.core.desk import Desk
 from counsel.service.core.listings import count_users
 from counsel.service.core.model_uploads import remove_pieces
-from counsel.service.core.settings import AdviserSettings
+from counsel.service.core.settings import read_stored
 from counsel.service.db.api_keys import KeyHolder
 from counsel.service.db.engine import read
 from counsel.service.db.tables import DELETING, advisers, episodes, models, snapshots
@@ -38,7 +38,9 @@ def edit_adviser(desk: Desk, holder: KeyHolder, adviser: str, changes: Mapping[s
     """Change settings of an adviser, at once here and within a second in other services."""
     for _ in range(ATTEMPTS):
         row = _find(desk, holder, adviser)
-        before = AdviserSettings.model_validate_json(row.settings)
+        before, fault = read_stored(row.settings)
+        if fault is not None and set(changes) != {"mode"}:
+            raise ConflictError(f"only the mode can be changed: {fault}")
         settings = before.changed(**changes)
         old = before.model_dump()
         new = {name: x for name, x in settings.model_dump().items() if x != old[name]}

@@ -22,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from counsel._arrays import brief
 from counsel.errors import CounselError
-from counsel.learning.population import NOBODY
+from counsel.learning.population import NOBODY, Limit
 from counsel.service.core.explained_plan import ExplainedPlan
 from counsel.service.core.fair_threads import FairThreads
 from counsel.service.core.kept_plans import KeptPlans, PlanKey
@@ -127,6 +127,21 @@ class PlanCache:
         """The number of advisers with a plan that could not be made when it was last tried."""
         return len({key.adviser for key in list(self._failed)})
 
+    def note_unusable(self, adviser: str, fault: Exception) -> None:
+        """Count an adviser that cannot even be put to use, until its plans are dropped."""
+        self._note(PlanKey(adviser, NOBODY, Limit()), fault)
+
+    def _note(self, key: PlanKey, fault: Exception) -> None:
+        """Note that a plan cannot be made; the log has it once."""
+        if key not in self._failed:
+            LOG.warning(
+                "no plan can be made for adviser %s: %s",
+                key.adviser,
+                brief(str(getattr(fault, "orig", fault))),
+                exc_info=not isinstance(fault, SQLAlchemyError | CounselError),
+            )
+        self._failed[key] = (time.monotonic(), fault)
+
     def last(self, key: PlanKey) -> ExplainedPlan | None:
         """Return the last plan for exactly this key, if any."""
         with self._changed:
@@ -216,14 +231,7 @@ class PlanCache:
             LOG.info("no plan is made: %s", fault)
             return
         except Exception as fault:
-            if key not in self._failed:
-                LOG.warning(
-                    "no plan can be made for adviser %s: %s",
-                    key.adviser,
-                    brief(str(getattr(fault, "orig", fault))),
-                    exc_info=not isinstance(fault, SQLAlchemyError | CounselError),
-                )
-            self._failed[key] = (time.monotonic(), fault)
+            self._note(key, fault)
             return
         self._failed.pop(key, None)
         self.observe(time.monotonic() - began)

@@ -65,7 +65,7 @@ def record_decisions(
     """Put decisions made elsewhere on record, all or none, and return their ids."""
     episode, now = desk.episode(tenant, episode_id), time.time()
     rows = [decision.to_row(episode, now) for decision in reported]
-    desk.committer.submit(lambda connection: _add(connection, episode, rows)).result()
+    desk.committer.submit(lambda at: _add(at, episode, rows), len(rows)).result()
     return [episode.decision_id(row["step"]) for row in rows]
 
 

@@ -1,15 +1,19 @@
 """The settings of an adviser, written down once.
 
 The requests that create and change an adviser, the answer that shows it and the JSON in the
-database all derive from ``AdviserSettings``.
+database all derive from ``AdviserSettings``. The JSON may be of another version of Counsel, or
+damaged: what can be read of it is (``read_stored``).
 """
 
-from typing import Annotated, Any, Literal
+import json
+from collections.abc import Collection
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from counsel.errors import CounselError
 from counsel.learning.population import Limit
+from counsel.service.errors import ConflictError
 from counsel.service.field_faults import sentence_of
 
 NO_NUL = r"^[^\x00]*$"
@@ -144,3 +148,60 @@ class AdviserSettings(EditableSettings):
             return cls(**values)
         except ValidationError as fault:
             raise CounselError(sentence_of(fault.errors()[0])) from None
+
+    def with_what_must_be_said(
+        self, states: Collection[str], actions: Collection[str]
+    ) -> "AdviserSettings":
+        """Return settings without plans: what must be said as far as these labels allow."""
+        said = {s: a for s, a in self.must_say.items() if s in states and a in actions}
+        return AdviserSettings(
+            source=self.source, mode=self.mode, holdout=self.holdout, must_say=said
+        )
+
+
+class StoredSettings(NamedTuple):
+    """Settings in the database as far as they can be read, and what cannot be, if anything."""
+
+    settings: AdviserSettings
+    fault: str | None
+
+
+UNREADABLE = "unreadable"
+"""The source in settings of which nothing can be read."""
+
+
+def read_stored(text: str) -> StoredSettings:
+    """Read settings from the database, without what this version of Counsel does not understand."""
+    try:
+        return StoredSettings(AdviserSettings.model_validate_json(text), None)
+    except ValidationError as invalid:
+        faults = invalid.errors()
+    place = f"{faults[0]['loc'][0]} in " if faults[0]["loc"] else ""
+    reason = (
+        f"this Counsel cannot read {place}the settings of the adviser; upgrade it, or restore them "
+        "from a backup"
+    )
+    try:
+        content = json.loads(text)
+        for fault in faults:
+            field, *inner = fault["loc"]
+            if field == "must_say" and inner:  # the others must be said all the same
+                content[field].pop(inner[0], None)
+            else:
+                content.pop(field, None)
+        settings = AdviserSettings.model_validate_json(json.dumps(content))
+    except (ValueError, LookupError, AttributeError):
+        settings = AdviserSettings(source=UNREADABLE, mode="off")
+    return StoredSettings(settings, reason)
+
+
+def switch_stored(text: str, mode: str) -> str:
+    """Return settings of the database in another mode, with all else that they have."""
+    settings, fault = read_stored(text)
+    switched = settings.with_mode(mode).model_dump_json()
+    if fault is None:
+        return switched
+    try:
+        return json.dumps(json.loads(text) | {"mode": mode})
+    except (ValueError, TypeError):
+        raise ConflictError(fault) from None

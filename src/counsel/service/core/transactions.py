@@ -18,6 +18,9 @@ from counsel.service.db import queries
 from counsel.service.db.tables import advisers, episodes, people
 from counsel.service.errors import ConflictError, NotFoundError
 
+MOST_VERSIONS = 20
+"""Versions of an outcome on record: every correction reads all of them under the lock."""
+
 
 def start_episode(
     connection: sa.Connection,
@@ -172,10 +175,10 @@ def _new_versions(
     An outcome that repeats the last version, or the one whose number it has, is not new. One whose
     number is missing on record, below the last, came late: it was replaced before it came.
     """
-    added = list[dict[str, Any]]()
+    added, added_to = list[dict[str, Any]](), dict[queries.Cell, list[Mapping[str, Any]]]()
     for row in rows:
-        cell = (row["episode"], row["step"])
-        of_cell = [*versions.get(cell, ()), *(new for new in added if _cell(new) == cell)]
+        cell = _cell(row)
+        of_cell = [*versions.get(cell, ()), *added_to.get(cell, ())]
         by_version = {known["version"]: known for known in of_cell}
         last = max(by_version, default=0)
         number = row["version"] or last + 1
@@ -188,9 +191,15 @@ def _new_versions(
                 f"its version {number} is another one than this; versions never change: give "
                 f"version {last + 1} only to an outcome that is newer than all on record"
             )
+        if len(by_version) >= MOST_VERSIONS:
+            raise ConflictError(
+                f"the outcome of decision {row['decision']} has {MOST_VERSIONS} versions on record,"
+                " which is the most"
+            )
         newer = min((version for version in by_version if version > number), default=None)
         replaces = None if newer else last or None
         added.append(row | {"version": number, "replaces": replaces, "replaced": newer})
+        added_to.setdefault(cell, []).append(added[-1])
     return added
 
 

@@ -186,20 +186,20 @@ def _sqlite_file(address: sa.URL) -> Path:
 
 
 @contextmanager
-def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    """Open a SQLite file; errors name it."""
+def _opened(path: Path, mode: str, name: Path | None = None) -> Iterator[sqlite3.Connection]:
+    """Open a SQLite file; errors name it, or the file of which it is a copy."""
     try:
         uri = f"{path.absolute().as_uri()}?mode={mode}"
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
             yield connection
     except sqlite3.Error as fault:
-        raise CounselError(f"the database {path} cannot be read: {fault}") from None
+        raise CounselError(f"the database {name or path} cannot be read: {fault}") from None
 
 
 def _copy_sqlite(source: Path, copy: Path) -> tuple[str, dict[str, int]]:
     """Copy a database that may be in use, and return its version and the rows of its tables."""
     check_exists(source)
-    with _opened(source, "rw") as connection, _opened(copy, "rwc") as target:
+    with _opened(source, "rw") as connection, _opened(copy, "rwc", source) as target:
         # Inside a transaction the copy is of this moment, however much is written meanwhile.
         connection.execute("BEGIN")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -210,7 +210,7 @@ def _copy_sqlite(source: Path, copy: Path) -> tuple[str, dict[str, int]]:
 
 def _check_sqlite(path: Path, name: Path) -> tuple[str, dict[str, int]]:
     """Check a database in every page, and return its version and the rows of its tables."""
-    with _opened(path, "ro") as connection:
+    with _opened(path, "ro", name) as connection:
         faults = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if faults != "ok":
             raise CounselError(f"{name} is damaged: {faults}")

@@ -5,12 +5,16 @@ The *committer* is one thread that writes everything that is waiting in one tran
 then lets the callers continue. When a group fails because of an item, its items are written one by
 one, so that a faulty item affects no other; when the database fails, the whole group does at once.
 Callers who have given up waiting are not written for.
+
+Of large items, e.g. reports of a thousand outcomes, a transaction has one at most, so that whoever
+sends many of them keeps others waiting for one and not for all of them.
 """
 
 import asyncio
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
@@ -27,8 +31,8 @@ Waiter = Future[Any] | asyncio.Future[Any]
 Batch = Callable[[sa.Connection, list[Any]], list[Any]]
 _T = TypeVar("_T")
 
-MOST = 1000
-"""Items per transaction, at most."""
+MOST, LARGE = 1000, 100
+"""Items per transaction, at most; and the rows from which on an item is large."""
 
 DATABASE_FAULTS = (
     sa.exc.OperationalError,
@@ -40,11 +44,12 @@ DATABASE_FAULTS = (
 
 
 class _Submission(NamedTuple):
-    """An item, its kind, and the future of its caller."""
+    """An item, its kind, the future of its caller, and about how many rows it writes."""
 
     kind: str
     item: Any
     done: Waiter
+    rows: int
 
 
 class Committer:
@@ -71,28 +76,32 @@ class Committer:
         self._batches: dict[str, Batch] = {"job": _do_jobs, **(batches or {})}
         self._after = after
         self._queue: queue.SimpleQueue[_Submission | None] = queue.SimpleQueue()
+        self._large = deque[_Submission]()
         self._thread = threading.Thread(target=self._work, name="committer", daemon=True)
         self._closed = False
         self._thread.start()
 
-    def submit(self, job: Callable[[sa.Connection], _T]) -> "Future[_T]":
+    def submit(self, job: Callable[[sa.Connection], _T], rows: int = 1) -> "Future[_T]":
         """Run a job in the next transaction; the future is done when that is durable."""
         done: Future[_T] = Future()
-        self.enqueue("job", job, done)
+        self.enqueue("job", job, done, rows)
         return done
 
-    def enqueue(self, kind: str, item: Any, done: Waiter) -> None:  # noqa: ANN401 (the batch's own)
-        """Submit an item of a kind; ``done`` gets the result once it is durable."""
+    def enqueue(self, kind: str, item: Any, done: Waiter, rows: int = 1) -> None:  # noqa: ANN401
+        """Submit an item of a kind; ``done`` gets the result once it is durable.
+
+        ``rows`` is about how many it writes: large items take turns.
+        """
         if self._closed:
             raise CounselError("the service is stopping and accepts no more requests")
         if self.waiting >= self.most_waiting:
             raise BusyError("too many requests wait for the database; try again")
-        self._queue.put(_Submission(kind, item, done))
+        self._queue.put(_Submission(kind, item, done, rows))
 
     @property
     def waiting(self) -> int:
         """How many items wait to be written."""
-        return self._queue.qsize()
+        return self._queue.qsize() + len(self._large)
 
     @property
     def writing_for(self) -> float:
@@ -113,16 +122,21 @@ class Committer:
             self._thread.join(timeout)
 
     def _work(self) -> None:
-        stopping = False
-        while not stopping:
+        large, stopping = self._large, False
+        while large or not stopping:
             group: list[_Submission] = []
-            submission = self._queue.get()
-            while submission is not None:
-                group.append(submission)
-                if len(group) == MOST or self._queue.empty():
+            while not stopping and len(group) < MOST:
+                if self._queue.empty() and (group or large):
                     break
                 submission = self._queue.get()
-            stopping = submission is None
+                if submission is None:
+                    stopping = True
+                elif submission.rows >= LARGE:
+                    large.append(submission)
+                else:
+                    group.append(submission)
+            if large:
+                group.append(large.popleft())
             group = [submission for submission in group if not submission.done.cancelled()]
             if group:
                 self._writing_since = time.monotonic()
