@@ -251,6 +251,12 @@ def refuse_unit(log: Log, rows: Decisions, unit: str, silence: int) -> None:
             "--columns person=…, or give --unit episode"
         )
     arm = rows.person if unit == "person" else np.arange(rows.n_episodes)
+    unknown = int((arm < 0).sum())
+    if unknown:
+        raise CounselError(
+            f"unit is 'person', but {log.name} has {unknown:,} episodes without a person; give "
+            "--unit episode"
+        )
     spoken = np.bincount(arm[rows.episode], rows.advice != silence)
     if (spoken > 0.0).all():
         kind = "person" if unit == "person" else "episode"
