@@ -1,6 +1,7 @@
 """Models with a memory: fitted, saved, planned on, and checked against their log."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import counsel
@@ -108,6 +109,30 @@ def test_a_plan_that_knows_of_the_memory_is_worth_at_least_a_blind_one(model):
     worth = memory_worth(plan_advice(model, penalty=0.05))
     assert worth.gain > -1e-9
     assert memory_worth(plan_advice(counsel.fit(ward_rows(tiring_ward(1.0), 50, 1)))) is None
+
+
+def test_people_who_only_differ_were_once_fitted_as_tired():
+    # Bug: of people who never tire, 81 % [68 % to 95 %] was said to be left after a refusal.
+    rng = np.random.default_rng(4)
+    who, times = np.arange(1800) % 30, (1800, 4)
+    lift = np.linspace(0.2, 1.0, 30)[who][:, None]
+    told = rng.random(times) < 0.7
+    walks = (told & (rng.random(times) < lift)) | (rng.random(times) < 0.3)
+    columns = {
+        "episode": np.arange(1800).repeat(4),
+        "step": np.tile(np.arange(4), 1800),
+        "person": who.repeat(4),
+        "state": np.full(7200, "home"),
+        "advice": np.where(told, "walk", None).ravel(),
+        "action": np.where(walks, "walk", "stay").ravel(),
+        "reward": np.zeros(7200),
+    }
+    fit = counsel.fit(pa.table(columns), memory="refusals=2")
+    assert fit.people.differ
+    assert not fit.fading.falls
+    assert (fit.fading.low <= 1.0).all()
+    assert (fit.fading.high >= 1.0).all()
+    np.testing.assert_allclose(fit.tally.memory.mix, [1.04, 0.81, 0.69], atol=0.03)
 
 
 def test_time_in_the_study_makes_a_plain_plan_for_the_last_band(log):
