@@ -7,6 +7,9 @@ import pytest
 import counsel
 from counsel.errors import CounselError
 from counsel.logs import plan_advice, plan_tables
+from counsel.logs.level_mix import without_mix
+from counsel.logs.memory_kind import MemoryKind
+from counsel.logs.memory_tests import MemoryTest, MemoryTests
 from counsel.logs.memory_worth import memory_worth
 from counsel.logs.read import read_log
 from counsel.logs.read_policy import read_policy
@@ -133,6 +136,12 @@ def test_people_who_only_differ_were_once_fitted_as_tired():
     assert (fit.fading.low <= 1.0).all()
     assert (fit.fading.high >= 1.0).all()
     np.testing.assert_allclose(fit.tally.memory.mix, [1.04, 0.81, 0.69], atol=0.03)
+    # Where such a kind is chosen, "by a factor of 0.78 per refusal" leaves out who refuses, too.
+    kind = MemoryKind.parse("refusals=2")
+    test = MemoryTest(kind, 0.78, -5.0, 0.001, 10.0, (1.0, 0.78, None))
+    chosen = without_mix(MemoryTests((test,), kind, "episode"), fit.tally).chosen
+    assert chosen.factor == pytest.approx(1.0, abs=0.05)
+    assert chosen.fading == (1.0, pytest.approx(1.0, abs=0.05), None)
 
 
 def test_time_in_the_study_makes_a_plain_plan_for_the_last_band(log):

@@ -21,7 +21,7 @@ from counsel.logs.estimate import Estimates, Sharing, estimate
 from counsel.logs.fitted_model import Fit
 from counsel.logs.importance_weights import UNITS
 from counsel.logs.law_test import check_adherence_law
-from counsel.logs.level_mix import level_mix
+from counsel.logs.level_mix import level_mix, without_mix
 from counsel.logs.levels import can_order, prepare_kind
 from counsel.logs.limitations import find_limitations
 from counsel.logs.listening import Listening
@@ -165,6 +165,7 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
             mixed = replace(kind, mix=level_mix(found, estimates, kind))
             tally = replace(tally, memory=mixed)
             estimates = estimate(tally, sharing, cost=cost_a)
+            memories = None if memories is None else without_mix(memories, tally)
     return Fit(
         name=log.name,
         tally=tally,

@@ -7,15 +7,18 @@ is this mean. Given all that is known of each person it is exact, as their lifts
 pooled; lifts are estimated with the fading, and the fading with the mix, by turns.
 """
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
+from counsel.logs.count import Tally
 from counsel.logs.decisions import Decisions
 from counsel.logs.estimate import Estimates
 from counsel.logs.fading import reference_level, unmix
 from counsel.logs.listening import Listening
 from counsel.logs.memory_kind import MemoryKind
+from counsel.logs.memory_tests import MemoryTest, MemoryTests
 
 TURNS = 3
 """How often the mix is estimated; the second time changes it by little."""
@@ -55,3 +58,26 @@ def level_mix(rows: Decisions, estimates: Estimates, kind: MemoryKind) -> tuple[
         mix = np.interp(np.arange(kind.n_levels), known, np.clip(mean / average, *EXTREMES))
         kind = replace(kind, mix=tuple(mix.tolist()))
     return kind.mix
+
+
+def without_mix(tests: MemoryTests, tally: Tally) -> MemoryTests:
+    """Return what was compared, where the chosen kind has the fading of the same people."""
+    kind, chosen = tally.memory, tests.chosen
+    if kind is None or not kind.mix or tally.level is None or chosen is None:
+        return tests
+    told = tally.heard < len(tally.actions)
+    pieces = np.bincount(tally.level[told], tally.times[told], kind.n_levels).astype(np.float64)
+    reference = reference_level(kind, pieces)
+    factors = unmix(np.ones(kind.n_levels), kind, reference)
+    tired = kind.scale - kind.scale[reference]
+    per_unit = (pieces * tired) @ np.log(factors) / ((pieces * tired) @ tired)
+    fading = tuple(
+        None if own is None else own * float(factor)
+        for own, factor in zip(chosen.fading, factors, strict=True)
+    )
+    same = replace(chosen, factor=chosen.factor * math.exp(per_unit), fading=fading)
+
+    def updated(test: MemoryTest) -> MemoryTest:
+        return same if test is chosen else test
+
+    return replace(tests, tests=tuple(updated(test) for test in tests.tests))
