@@ -192,6 +192,15 @@ def test_auto_across_people_needs_people(log):
     )
 
 
+def test_episodes_that_all_begin_at_the_same_time_were_once_ordered_by_name():
+    table = ward_rows(tiring_ward(0.6), 60, seed=2)
+    table = table.append_column("timestamp", [["2026-01-05"] * table.num_rows])
+    reason = "all episodes of a person in log begin at the same time, so their order is unknown"
+    for memory in ("tenure", "pieces=3"):
+        with pytest.raises(CounselError, match=reason):
+            counsel.fit(table, memory=memory, across="person")
+
+
 @pytest.mark.parametrize("across", ["episode", "person"])
 def test_time_in_the_study_was_once_fitted_where_everybody_has_one_episode(across):
     table = ward_rows(tiring_ward(0.6), 60, seed=2)
