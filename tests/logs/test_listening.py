@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import counsel
+from counsel.errors import CounselError
 from counsel.logs.evidence import Evidence
 from counsel.logs.excursion import excursion_effects
 from counsel.logs.read import read_log
@@ -89,6 +90,15 @@ def test_a_habit_that_drifts_is_no_trend_of_listening():
         fit = counsel.fit(walks(rng, lambda _, day: 0.2 + 0.015 * day, flat(0.3)))
         clear += fit.over_time.is_clear
     assert clear < 5
+
+
+def test_rows_without_a_person_are_left_out_of_the_comparison_of_people():
+    # Bug: every fit of a log that names only some people ended in a ValueError of NumPy.
+    log = walks(np.random.default_rng(3), flat(0.3), flat(0.3), people=4)
+    log.loc[log.person == "p2", "person"] = None
+    assert counsel.fit(log).people.by.keys == ("p0", "p1", "p3")
+    with pytest.raises(CounselError, match="has 40 episodes without a person; give --unit"):
+        counsel.fit(log, unit="person")
 
 
 def test_waning_is_seen_on_each_persons_own_clock():

@@ -88,6 +88,7 @@ def test_named_memories_equal_those_of_the_oracle(memory, expected):
     [
         (lambda: Memory([[1, 0], [0.4, 0.5]], np.eye(2)), r"after_silence\[m=1\] sums to 0.9;"),
         (lambda: Memory(np.eye(2), [[1, 0], [-1, 2]]), r"after_match\[m=1, n=0\] is -1;"),
+        (lambda: Memory([[0.5, 0.5]], [[1]]), r"a square matrix \[level, next level\]$"),
         (lambda: Memory(np.eye(2), np.eye(3)), r"after_match has shape \(3, 3\); expected a squ"),
         (lambda: Memory(np.eye(2), np.eye(2), [[1, 0]]), r"after_refusal has shape \(1, 2\)"),
         (lambda: Memory([], []), r"after_silence has shape \(0,\)"),

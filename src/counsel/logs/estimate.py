@@ -175,15 +175,16 @@ def estimate(  # noqa: PLR0913 (counts, and what to make of them)
     sent = sum_by(everything, tally.advice, width=A + 1)
     if design is None:
         design = design_effects(tally, habit, given, matched)
-    counts, fading = (given[..., None], matched[..., None]), None
+    counts, fading, moves_m = (given[..., None], matched[..., None]), None, None
     if tally.memory is not None and tally.level is not None:
         fading, M = estimate_fading(tally, habit), tally.memory.n_levels
+        moves_m = fading * np.array(tally.memory.mix or 1.0)
         place = np.minimum(heard, A - 1) * M + tally.level
         by_level = (sum_by(where, place, width=A * M) for where in (here, here & same))
         total, match = (table.reshape(L * S, A, M) for table in by_level)
         counts = (total, match)
     pooled, unit, usable = _pool_lifts(
-        counts, fading, habit, design, sharing.units(tally, L * S), sharing, shrink=shrink
+        counts, moves_m, habit, design, sharing.units(tally, L * S), sharing, shrink=shrink
     )
     memory = None if tally.memory is None else tally.memory.memory
     last = 1.0 if fading is None or memory is not None else float(fading[-1])

@@ -205,7 +205,18 @@ def estimate_fading(tally: Tally, habit: Habit) -> Floats:
     kind, counts = _kind_of(tally), level_counts(tally, habit)
     if counts is None:
         return np.ones(kind.n_levels)
-    return np.maximum(_fading(counts, kind), 0.0)
+    pieces = counts.given.sum(axis=0)
+    fading = unmix(_fading(counts, kind), kind, reference_level(kind, pieces))
+    return np.maximum(fading, 0.0)
+
+
+def unmix(fading: Floats, kind: MemoryKind, reference: int) -> Floats:
+    """Return a fading [m] as it is if the same people were found on each level."""
+    if not kind.mix:
+        return fading
+    mix = np.array(kind.mix)
+    same: Floats = fading * (mix[reference] / mix)
+    return same
 
 
 def _fading(counts: LevelCounts, kind: MemoryKind) -> Floats:
@@ -291,6 +302,7 @@ def fading_with_errors(tally: Tally, habit: Habit) -> FadingEstimate | None:
         error = np.sqrt((B - 1.0) / B * square) * few_blocks_factor(B)
         stopped = _is_at_bound(factor) | _is_at_bound(left_out).any(axis=0)
         error = np.where(stopped, np.inf, error)
+    factor, error = (unmix(numbers, kind, reference) for numbers in (factor, error))
     half = np.where(pieces >= THIN, Z * error, np.inf)
     half[reference] = 0.0
     low, mean, high = (np.maximum(end, 0.0) for end in (factor - half, factor, factor + half))

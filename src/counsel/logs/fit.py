@@ -21,6 +21,7 @@ from counsel.logs.estimate import Estimates, Sharing, estimate
 from counsel.logs.fitted_model import Fit
 from counsel.logs.importance_weights import UNITS
 from counsel.logs.law_test import check_adherence_law
+from counsel.logs.level_mix import level_mix, without_mix
 from counsel.logs.levels import can_order, prepare_kind
 from counsel.logs.limitations import find_limitations
 from counsel.logs.listening import Listening
@@ -150,6 +151,7 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
             tally, estimates, pooled = other, again, before
             tests = check_assumptions(tally, estimates.problem, rows, unit)
     listening = Listening.of(rows, *_estimates_by_context(tally, sharing, cost_a, estimates))
+    people = None if listening is None else listening.people()
     memories = None
     if kind == "auto":
         memories = compare_memories(log, tally, estimates, across, MOST_TESTED)
@@ -158,6 +160,12 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
         by_level = count_log(log, by_step=by_step, memory=kind)
         tally = replace(by_level, by_step=tally.by_step, endings_by_step=tally.endings_by_step)
         estimates = estimate(tally, sharing, cost=cost_a)
+        if people is not None and people.differ and kind.memory is not None:
+            found = load_decisions(log, tally, estimates.problem, MOST_TESTED, (kind,))
+            mixed = replace(kind, mix=level_mix(found, estimates, kind))
+            tally = replace(tally, memory=mixed)
+            estimates = estimate(tally, sharing, cost=cost_a)
+            memories = None if memories is None else without_mix(memories, tally)
     return Fit(
         name=log.name,
         tally=tally,
@@ -168,7 +176,7 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
         check=check,
         notes=tuple(find_limitations(log, check, tally, estimates, sharing, rows, unit)),
         law=check_adherence_law(tally, np.random.default_rng(0)),
-        people=None if listening is None else listening.people(),
+        people=people,
         over_time=None if listening is None else listening.over_time(),
         over_advice=None if listening is None else listening.over_advice(),
         pooled=pooled,
@@ -251,6 +259,12 @@ def refuse_unit(log: Log, rows: Decisions, unit: str, silence: int) -> None:
             "--columns person=…, or give --unit episode"
         )
     arm = rows.person if unit == "person" else np.arange(rows.n_episodes)
+    unknown = int((arm < 0).sum())
+    if unknown:
+        raise CounselError(
+            f"unit is 'person', but {log.name} has {unknown:,} episodes without a person; give "
+            "--unit episode"
+        )
     spoken = np.bincount(arm[rows.episode], rows.advice != silence)
     if (spoken > 0.0).all():
         kind = "person" if unit == "person" else "episode"

@@ -78,7 +78,7 @@ def _unknown_order(log: Log) -> str | None:
     begins = log.table.select(begins=_begins(log, log.table)).begins
     missing = int(begins.isnull().ifelse(1, None).count().to_pyarrow().as_py())
     if not missing:
-        return None
+        return _all_at_once(log)
     if log.has("timestamp"):
         return (
             f"{log.name} has {missing:,} decisions in episodes without a timestamp, so the order "
@@ -87,6 +87,22 @@ def _unknown_order(log: Log) -> str | None:
     return (
         f"{log.name} has no timestamp, and its episodes are not numbers, so the order of a "
         "person's episodes is unknown; map a column with --columns timestamp=…"
+    )
+
+
+def _all_at_once(log: Log) -> str | None:
+    """Say so if nobody has two episodes that begin at different times, but somebody has two."""
+    columns = {"person": log.table.person, "key": log.table[log.episode_key]}
+    rows = log.table.select(**columns, begins=_begins(log, log.table))
+    named = rows.filter(rows.person.notnull())
+    by_person = named.group_by("person").aggregate(
+        times=named.begins.nunique(), episodes=named.key.nunique()
+    )
+    several = by_person.filter(by_person.episodes > 1)
+    if several.aggregate(most=several.times.max()).to_pyarrow().to_pylist()[0]["most"] != 1:
+        return None
+    return (
+        f"all episodes of a person in {log.name} begin at the same time, so their order is unknown"
     )
 
 

@@ -157,6 +157,8 @@ class Listening:
         """Return how much each person listens; None if fewer than two can be compared."""
         rows = self.rows
         who = rows.person[rows.episode]
+        if (who < 0).any():
+            return self._select(who >= 0).people()
         if int(who.max(initial=-1)) < 1:
             return None
         n1, n0 = (self._count(who, flag) for flag in (self.advised, ~self.advised))

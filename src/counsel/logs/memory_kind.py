@@ -42,13 +42,15 @@ class MemoryKind:
 
     ``size`` is N, or the decay of a dose; ``across`` is "episode" if levels start anew with every
     episode, "person" if they go on over a person's episodes. ``cuts`` are the first episodes of the
-    second and later bands of time in the study, counted from 0.
+    second and later bands of time in the study, counted from 0. ``mix`` is how much the people
+    found on each level listen, over all people (``level_mix.py``); empty where people are alike.
     """
 
     kind: str
     size: float = 0.0
     across: str = "episode"
     cuts: tuple[int, ...] = ()
+    mix: tuple[float, ...] = ()
 
     @classmethod
     def parse(cls, text: object, across: str = "episode") -> "MemoryKind":

@@ -71,7 +71,8 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
         if memory is not None:
             levels = arrays[TALLY + "level"]
             known = (levels >= 0) & (levels < memory.n_levels)
-            if levels.shape not in sizes or not known.all():
+            has_mix = len(memory.mix) in (0, memory.n_levels)
+            if levels.shape not in sizes or not known.all() or not has_mix:
                 raise CounselError("its levels do not fit its memory; the file is damaged")
         tally = Tally(
             contexts=contexts,
@@ -126,7 +127,9 @@ def holds_fit(path: str | os.PathLike[str]) -> bool:
 
 
 def _memory_kind(record: dict[str, Any]) -> MemoryKind:
-    return MemoryKind(**{**record, "cuts": tuple(record["cuts"])})
+    return MemoryKind(
+        **{**record, "cuts": tuple(record["cuts"]), "mix": tuple(record.get("mix", ()))}
+    )
 
 
 def _memory_test(record: dict[str, Any]) -> MemoryTest:

@@ -127,7 +127,7 @@ class Memory:
             if table.shape != (M, M) or M == 0:
                 raise CounselError(
                     f"{matrix} has shape {table.shape}; expected a square matrix [level, next "
-                    f"level]{f' of {M} levels, as after_silence' if M else ''}"
+                    f"level]{f' of {M} levels, as after_silence' if matrix != MATRICES[0] else ''}"
                 )
             if M > MOST_LEVELS:
                 raise CounselError(
