@@ -8,8 +8,6 @@ import pyarrow as pa
 import counsel
 from counsel.logs.count import count_log
 from counsel.logs.estimate import Sharing, estimate
-from counsel.logs.fading import fading_with_errors
-from counsel.logs.memory_kind import MemoryKind
 from counsel.logs.memory_tests import compare_memories
 from counsel.logs.read import read_log
 from counsel.model.memory import Memory
@@ -70,14 +68,14 @@ class Verdict(NamedTuple):
 def verdict(fading, episodes, seed):
     """Draw a log, 1.0 without a memory, and choose a memory for it, as ``counsel fit`` does."""
     problem = ward() if fading == 1.0 else tiring_ward(fading)
-    log = read_log(ward_rows(problem, episodes, seed))
+    rows = ward_rows(problem, episodes, seed)
+    log = read_log(rows)
     tally = count_log(log)
     found = compare_memories(log, tally, estimate(tally, Sharing()), "episode", np.inf)
     choice = "none" if found.choice is None else found.choice.name
     alike = tuple(test.kind.name for test in found.alike)
     if fading == 1.0:
         return Verdict(choice, alike)
-    by_level = count_log(log, memory=MemoryKind.parse("pieces=5"))
-    own = fading_with_errors(by_level, estimate(by_level, Sharing()).habit)
+    own = counsel.fit(rows, memory="pieces=5").fading
     fading, low, high = (tuple(part.tolist()) for part in (own.factor, own.low, own.high))
     return Verdict(choice, alike, fading, low, high)
