@@ -55,6 +55,7 @@ def test_gain_is_lift_times_advantage_less_the_burden_as_the_oracle_has_them(see
         check_decision(explanation)
         expected = None if advice[h, m, s] == P.A else advice[h, m, s]
         assert explanation.advice == expected
+        assert "worth -" not in explanation.sentence
         assert explanation.price == pytest.approx(penalty * explanation.cost)
         assert explanation.criticality == (known.lower[m, h, s], known.upper[m, h, s])
 

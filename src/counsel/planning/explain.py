@@ -135,13 +135,17 @@ class Explanation:
             return (
                 f"advise {name}{often} because it repels: {self._habit()}, naming {name} makes "
                 f"them less likely to take it (lift {_short(self.lift)}), and it is worth "
-                f"{_short(-self.advantage)} less than what they would do, {self._balance()}"
+                f"{self._comparison()}, {self._balance()}"
             )
         return (
             f"advise {name}{often}: {self._habit()}, the advice moves them with probability "
-            f"{_short(self.lift)} and {name} is worth {_short(self.advantage)} more than what "
-            f"they would do, {self._balance()}"
+            f"{_short(self.lift)} and {name} is worth {self._comparison()}, {self._balance()}"
         )
+
+    def _comparison(self) -> str:
+        """Return the advantage in words."""
+        more = "less" if self.advantage < 0.0 else "more"
+        return f"{_short(abs(self.advantage))} {more} than what they would do"
 
     def _balance(self) -> str:
         burden = self._burden()

@@ -462,6 +462,18 @@ def test_cards_of_another_adviser_and_of_silence_are_not_known(ward):
     assert ward.feedback("nobody").status_code == 404
 
 
+def test_a_card_that_is_not_known_once_kept_the_others_of_its_request_off_the_record(ward):
+    adviser = ward.adviser(always=True)
+    (card,), _ = ward.ask(adviser, "critical")
+    answer = ward.feedback(adviser, overridden(NO_CARD), accepted(card))
+    assert answer.status_code == 200
+    assert answer.json()["taken"] == 1
+    (pending,) = answer.json()["pending"]
+    assert pending["card"] == NO_CARD["uuid"]
+    assert "there is no card" in pending["detail"]
+    assert len(ward.log(adviser)) == 1
+
+
 def preflight(hospital, origin, path="/cds-services"):
     headers = {"Origin": origin, "Access-Control-Request-Method": "POST"}
     headers["Access-Control-Request-Headers"] = "authorization,content-type"

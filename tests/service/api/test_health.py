@@ -29,6 +29,9 @@ def test_a_service_that_can_work_is_ready(desk):
         assert answer.status_code == 200
         assert {answer.json()[name] for name in ("planner", "database", "writer", "disk")} == {"ok"}
         assert client.get("/healthz").json()["status"] == "ok"
+        for path in ("/healthz", "/readyz"):  # as some load balancers ask
+            head = client.head(path)
+            assert (head.status_code, head.content) == (200, b"")
 
 
 def test_a_disk_that_is_nearly_full_is_named(desk):

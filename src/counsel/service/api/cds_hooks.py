@@ -37,6 +37,7 @@ from counsel.service.core.listings import advisers_in_use
 from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.core.outcomes import Outcome
 from counsel.service.db.api_keys import KeyHolder
+from counsel.service.errors import NotFoundError
 
 PATH = "/cds-services"
 SUMMARY = 139
@@ -114,14 +115,21 @@ def add_cds_hooks(
     ) -> cds.CdsReceipt:
         """Record what people did with cards as outcomes; repeated or corrected, in any order."""
         live = desk.live(holder.tenant, adviser)
-        outcomes, pending = list[Outcome](), list[cds.CdsPending]()
+        outcomes, pending, unknown = list[Outcome](), list[cds.CdsPending](), list[NotFoundError]()
         for feedback in given.feedback:
-            card = find_card(desk, holder.tenant, adviser, feedback.card)
+            try:
+                card = find_card(desk, holder.tenant, adviser, feedback.card)
+            except NotFoundError as fault:  # its person may have been erased
+                unknown.append(fault)
+                pending.append(cds.CdsPending(card=feedback.card, detail=str(fault)))
+                continue
             action = _action(feedback, card, live)
             if action is None:
                 pending.append(_pending(feedback, card, live))
             else:
                 outcomes.append(_outcome(feedback, card, action, live))
+        if unknown and len(unknown) == len(given.feedback):
+            raise unknown[0]
         receipt = desk.report(holder.tenant, outcomes)
         metrics.count_outcomes(receipt)
         return cds.CdsReceipt(taken=receipt.taken, corrected=receipt.corrected, pending=pending)

@@ -29,11 +29,11 @@ def add_health(app: FastAPI, desk: Desk, warm_up: WarmUp | None = None) -> None:
     """Add the two routes."""
     write, file = _SharedWrite(desk), _File(desk)
 
-    @app.get("/healthz", include_in_schema=False)
+    @app.api_route("/healthz", methods=["GET", "HEAD"], include_in_schema=False)
     async def healthz() -> dict[str, str]:
         return {"status": "ok", "version": __version__}
 
-    @app.get("/readyz", include_in_schema=False)
+    @app.api_route("/readyz", methods=["GET", "HEAD"], include_in_schema=False)
     async def readyz() -> JSONResponse:
         checks = {
             "planner": None if warm_up is None else warm_up.fault(),
