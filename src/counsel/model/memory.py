@@ -4,7 +4,7 @@ At each step the person is on one of M levels. The level of the next step depend
 machine said and on what the person did, by one of three stochastic matrices [m, m′]: after silence,
 after a piece of advice that was matched, and after a piece that was refused. The lift of advice
 depends on the level; the habit does not. The machine knows the level: it follows from what was
-said and done, or is drawn where a matrix is not certain.
+said and done, or is drawn where a matrix is not deterministic.
 
 Memories that are often needed have names:
 
@@ -69,7 +69,7 @@ class Memory:
     labels
         A name for each level.
     name
-        What the memory is called where it is printed.
+        The name that is printed.
 
     Attributes
     ----------
@@ -182,10 +182,10 @@ class Memory:
 
     @classmethod
     def dose(cls, decay: float, levels: int) -> "Memory":
-        """Return the memory of a dose that every piece raises by 1 and every step multiplies.
+        """Return the memory of a dose: every piece adds 1, and every step multiplies by ``decay``.
 
         The dose follows m ← decay · m + 1{advised}. It lies between 0, the start, and
-        1 / (1 − decay); between two levels it is drawn, so that its mean is exact.
+        1 / (1 − decay); between two levels one of them is drawn, so that the mean dose is exact.
 
         Parameters
         ----------
@@ -226,19 +226,19 @@ class Memory:
 
     @property
     def after_silence(self) -> Floats:
-        """The level after silence [m, m′]."""
+        """The probabilities of the next level after silence [m, m′]."""
         matrix: Floats = self.after[0]
         return matrix
 
     @property
     def after_match(self) -> Floats:
-        """The level after advice that the person took [m, m′]."""
+        """The probabilities of the next level after advice that the person took [m, m′]."""
         matrix: Floats = self.after[1]
         return matrix
 
     @property
     def after_refusal(self) -> Floats:
-        """The level after advice that the person did not take [m, m′]."""
+        """The probabilities of the next level after advice that the person did not take [m, m′]."""
         matrix: Floats = self.after[2]
         return matrix
 

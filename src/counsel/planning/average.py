@@ -42,7 +42,7 @@ from counsel.planning.relative_planner import RelativePlanner
 from counsel.planning.stationary_policy import StationaryPolicy, stationary
 
 SAME_GAIN = 1e-10
-"""Closed classes whose gains differ by less than this share of the largest reward are as good."""
+"""Closed classes whose gains differ by less than this share of the largest reward tie."""
 
 
 FEW_ROUNDS = 30

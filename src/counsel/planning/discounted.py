@@ -110,7 +110,7 @@ class DiscountedPlanner(PricedPlanner):
     def run(
         self, aim: Aim, price_nh: Floats, *, with_second: bool = True
     ) -> list[tuple[float, float]]:
-        """Plan for ``aim`` at each price, the last of which stays.
+        """Plan for ``aim`` at each price, and keep the last plan.
 
         Returns the first value at the start and, if wanted, the second, at each price.
         """
@@ -182,7 +182,7 @@ class DiscountedPlanner(PricedPlanner):
         return aim.most0
 
     def _most_rounds(self) -> int:
-        """Return after how many evaluations to stop."""
+        """Return the largest number of evaluations."""
         return MOST_ROUNDS
 
     def _goal(self, allowed: float) -> float:

@@ -42,7 +42,7 @@ from counsel.planning.step_prices import GAP, distinct_kinds, in_groups, minimis
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TeamMember:
-    """What is said to one kind of person of a team, and how urgent it is.
+    """What is said to one kind of person in a team, and how urgent it is.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ class TeamMember:
         ``advice``; −∞ where no advice is permitted.
     rank
         The order in which cells of the same step are served, over all kinds of people: 1 is first,
-        equal ranks are drawn, 0 is not served because nothing is gained.
+        equal ranks are served in random order, 0 is not served because nothing is gained.
     chance
-        The share of people in each cell whom the plans on average advise.
+        The share of people in each cell who are advised if the limit holds on average.
     value, advice_count
         Expected reward and pieces of advice per episode if the limit holds on average.
 
@@ -103,9 +103,10 @@ class TeamPlan:
     prices
         What one more piece would bring at each step [h].
     bound
-        No policy that keeps the limit earns more on average.
+        An upper bound: no policy that keeps the limit earns more on average.
     gap
-        How far the bound may exceed the best value with the limit on average, as a share of it.
+        How far the bound may exceed the best value with the limit on average, as a share of the
+        bound.
     members
         A ``TeamMember`` for each entry of ``people``, in order.
     longest_wait

@@ -2,12 +2,12 @@
 
 The criticality of a cell is the largest price at which advice there still pays, so the people with
 the largest criticalities are worth the pieces at hand. The price of a piece is the criticality of
-whoever just misses one; the gains and the reasons are those of the plan at that price. People with
-equal criticalities are drawn at random. If some of them get a piece and others miss one, the plan
-is made just below their criticality, where advice still pays.
+the first person who gets none; the gains and the reasons are those of the plan at that price.
+People with equal criticalities are put in random order. If some of them get a piece and others do
+not, the plan is made just below their criticality, where advice still pays.
 
-A criticality is no threshold: at a low price it may be better to say nothing now and more later.
-People of whom the plan at the price says so wait. The pieces go to the others, and the price is
+A criticality is not a threshold: at a low price it may be better to say nothing now and more later.
+People for whom the plan at the price is silent wait. The pieces go to the others, and the price is
 that of the others.
 
 People in cells where advice is required come first, and each of them takes a piece: nothing is
@@ -124,7 +124,8 @@ def rank_cells(  # noqa: PLR0913 (people, pieces and the masks of solve)
 def _price(urgency_n: Floats, rest: int, near: float) -> tuple[float, float]:
     """Return the price of a piece, and the penalty of the plan, for people in their order.
 
-    The penalty is just below the price if somebody who gets a piece ties with who misses one.
+    The penalty is just below the price if somebody who gets a piece ties with somebody who gets
+    none.
     """
     price = float(urgency_n[rest]) if rest < urgency_n.size and urgency_n[rest] > near else 0.0
     if 0 < rest < urgency_n.size and urgency_n[rest - 1] <= price + near:

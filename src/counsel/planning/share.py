@@ -57,7 +57,7 @@ class Member:
     advice_cost
         Expected cost of advice per episode: the part of the budget that is spent on them.
     price
-        What one more piece would bring, as for the whole team.
+        What one more piece would bring; the same for the whole team.
     edge
         The vertices of their frontier between which the plan lies.
 
@@ -98,7 +98,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TeamFrontier:
-    """The best value of a team at every budget: the vertices of a concave line.
+    """The best value of a team at every budget: the vertices of a concave curve.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class SharedPlan:
     def frontier(self) -> TeamFrontier:
         """The best value of the team at every budget, from the whole frontiers of its members.
 
-        It is that of a team without ``at_least``.
+        It does not take ``at_least`` into account.
         """
         fronts = dict[tuple[int, int], Frontier]()
         start_cost = start_value = 0.0
@@ -254,18 +254,18 @@ def share(  # noqa: PLR0913 (people, two limits with a floor each, and counts)
     Parameters
     ----------
     people
-        Problems, or frontiers where advice is forbidden or required; with a budget they may differ
-        in everything, with a limit per step they have the same horizon.
+        Problems, or frontiers where advice is forbidden or required. With a budget they may differ
+        in everything; with a limit per step they must have the same horizon.
     budget
-        Pieces of advice of the whole team per episode, on average; per step for people of whom the
-        average per step counts. A piece that costs c counts c times.
+        Pieces of advice of the whole team per episode, on average; per step for people who are
+        planned for by the average per step. A piece that costs c counts c times.
     per_step
         The largest number of people who are advised in the same step, on every path.
     counts
         How many people are like each entry of ``people``, by default one.
     at_least
         With a budget: everybody gets at least this share, from 0 to 1, of an equal part of the
-        budget, or as much as they can use. By default nobody is sure to get anything.
+        budget, or as much as they can use. By default nobody is guaranteed anything.
     longest_wait
         With a limit per step: the largest number of steps that anybody waits for a piece. By
         default anybody may wait for ever.
@@ -273,16 +273,16 @@ def share(  # noqa: PLR0913 (people, two limits with a floor each, and counts)
     Returns
     -------
     SharedPlan or TeamPlan
-        For a budget, the common price, what each person gets and earns, each one's plan, and the
+        For a budget, the common price, what each person gets and earns, their plans, and the
         frontier of the team. For a limit per step, the price of each step, an upper bound on the
         value, and a policy that ranks people; ``Team`` simulates it.
 
     Raises
     ------
     CounselError
-        If nobody is in the team, an entry is no problem, a count is no whole number of at least 1,
-        the required advice of all together exceeds the budget, the limit per step is not a whole
-        number from 1 to the size of the team, or a floor cannot be kept.
+        If the team is empty, an entry is not a problem, a count is not a whole number of at least
+        1, the required advice of all people together exceeds the budget, the limit per step is not
+        a whole number from 1 to the size of the team, or a floor cannot be kept.
 
     Examples
     --------

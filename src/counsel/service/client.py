@@ -1,4 +1,4 @@
-"""A thin client: the service's routes as methods, over one connection that stays open."""
+"""A thin client: the routes of the service as methods, over one connection that stays open."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,9 +19,9 @@ __all__ = ["Client"]
 class Client(Management):
     """A connection to a service.
 
-    A request is sent once more when the connection was lost, unless it creates something and has
-    no name of its own (``request`` of ``start``). Use one client per thread; as a context manager
-    it closes its connection.
+    A request is sent once more if the connection was lost, unless it creates something and has
+    no name of its own (``request`` of ``start``). Use one client per thread. As a context manager
+    the client closes its connection.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Client(Management):
         request
             Any text of yours that names this start, e.g. the id of the visit: a start that is sent
             again with the same text returns the same episode. With it, a start is sent once more
-            when the connection was lost.
+            if the connection was lost.
 
         Returns
         -------
@@ -117,9 +117,10 @@ class Client(Management):
         Returns
         -------
         dict
-            As in ``episodes``, with ``decisions``; each has its last ``outcome`` and the versions
-            ``earlier``. Where people have a memory, each has the ``level`` and how ``rested`` the
-            person was; those of the episode are after its last decision.
+            As in ``episodes``, with ``decisions``. Each decision has its last ``outcome`` and, in
+            ``earlier``, the versions before it. Where people have a memory, each decision has the
+            ``level`` and how ``rested`` the person was; those of the episode are after its last
+            decision.
         """
         return self._send("GET", path_of("episodes", episode))  # type: ignore[no-any-return]
 
@@ -136,7 +137,7 @@ class Client(Management):
         dict
             ``id``, which the outcome refers to; ``advice``, None for silence; ``shadow``, the
             advice that is not shown; the ``probability`` of this decision; and the ``reason``,
-            whose ``why`` is in words. Where people have a memory, it has the ``level``, how
+            with ``why`` in words. Where people have a memory, the reason has the ``level``, how
             ``rested`` the person is, and the ``burden`` of speaking now.
         """
         fields = {"id": str, "advice": str | None, "reason": dict}
@@ -166,13 +167,14 @@ class Client(Management):
         self._send_for({"taken": int}, "POST", "/v1/outcomes", {"outcomes": outcomes})
 
     def report_decisions(self, episode: str, decisions: list[dict[str, Any]]) -> list[str]:
-        """Put decisions on record that were made without the service.
+        """Record decisions that were made without the service.
 
         Parameters
         ----------
         episode, decisions
             The episode's id, and at most 1,000 decisions, each with ``step``, ``state``,
-            ``advice`` (what was shown; None for silence) and perhaps ``at`` (seconds since 1970).
+            ``advice`` (what was shown; None for silence) and, if known, ``at`` (seconds since
+            1970).
 
         Returns
         -------
@@ -201,7 +203,7 @@ class Client(Management):
         Parameters
         ----------
         adviser, format
-            Its id, and "csv", "parquet", or "spreadsheet": CSV in which no text is a formula.
+            Its id, and "csv", "parquet", or "spreadsheet" (CSV in which no text is a formula).
 
         Returns
         -------
@@ -227,7 +229,7 @@ class Client(Management):
         return self._send("GET", path_of("advisers", adviser, "summary"))  # type: ignore[no-any-return]
 
     def person(self, name: str) -> dict[str, Any]:
-        """Return what each adviser believes of a person.
+        """Return what each adviser believes about a person.
 
         Parameters
         ----------
@@ -253,7 +255,7 @@ class Client(Management):
         return self._pages(f"/v1/people?limit={PAGE}")
 
     def delete_person(self, name: str) -> list[str]:
-        """Delete a person with all their data, and forget what was learnt of them.
+        """Delete a person with all their data, and forget what was learnt about them.
 
         Parameters
         ----------
@@ -263,7 +265,7 @@ class Client(Management):
         Returns
         -------
         list of str
-            What may remain in the files of the database, and what to do about it.
+            The data that may remain in the files of the database, and what to do about it.
         """
         answer = self._send_for({"remains": list}, "POST", "/v1/erasures", {"person": name})
         return list(answer["remains"])

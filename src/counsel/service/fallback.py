@@ -1,4 +1,4 @@
-"""A client for wards: what must be said is said though the service is down.
+"""A client for wards: what must be said is said even if the service is down.
 
 A ``FallbackClient`` stores the must-say advice of its adviser on disk and renews it every few
 minutes. While the service does not answer, it says what must be said in a state and is silent
@@ -32,7 +32,7 @@ LOG = logging.getLogger("counsel.fallback")
 _T = TypeVar("_T")
 
 DELIVERY_SECONDS = 30.0
-"""Seconds to wait for an answer when nobody at a bedside does."""
+"""Seconds to wait for an answer when nobody at a bedside is waiting."""
 
 CLOSE_SECONDS = 2.0
 """Seconds that a delivery under way may take when the client is closed."""
@@ -45,8 +45,9 @@ class _UnavailableError(Exception):
 class FallbackClient:
     """A client of one adviser that says what must be said while the service is down.
 
-    Use one per thread; processes may share a folder. A thread in the background renews the stored
-    must-say advice and delivers what was kept. As a context manager it closes its connections.
+    Use one client per thread; processes may share a folder. A thread in the background renews the
+    stored must-say advice and delivers what was kept. As a context manager the client closes its
+    connections.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class FallbackClient:
     CounselError
         If an argument is not valid, the folder cannot be used, or the service has no such adviser
         and nothing is stored. Methods raise a ``ServiceError`` if the service refuses a request,
-        and never because it does not answer or somebody else, e.g. a proxy, answers in its place.
+        but not if it does not answer or somebody else, e.g. a proxy, answers in its place.
 
     Examples
     --------
@@ -162,9 +163,9 @@ class FallbackClient:
     def start(self, person: str) -> str:
         """Start an episode with a person.
 
-        Where something must be said, the episode is started though the service refuses, e.g.
-        because a quota is reached. What the service refuses again when the start is delivered is
-        set aside in ``refused.jsonl``.
+        If there is must-say advice, the episode is started even if the service refuses, e.g.
+        because a quota is reached. If the service refuses again when the start is delivered, the
+        start is set aside in ``refused.jsonl``.
 
         Parameters
         ----------
@@ -195,7 +196,7 @@ class FallbackClient:
         """Ask what to advise at a step; without the service, say what must be said.
 
         What must be said is said even if the service refuses the request, e.g. because it lost the
-        episode; the answer's ``reason`` has the refusal then.
+        episode; the ``reason`` of the answer then has the refusal.
 
         Parameters
         ----------
@@ -205,7 +206,7 @@ class FallbackClient:
         Returns
         -------
         dict
-            As ``Client.advise``, and ``fallback``: whether it was decided without the service.
+            As ``Client.advise``, and ``fallback``: whether the client decided without the service.
         """
         said, cause = self._said(episode, step), "the episode waits to be delivered"
         if self._fault:
@@ -276,13 +277,13 @@ class FallbackClient:
     # In the background
 
     def refresh(self) -> None:
-        """Renew the must-say advice that is stored; raises if the service does not answer."""
+        """Renew the stored must-say advice; raises an error if the service does not answer."""
         with self._sending:
             rules = self._rules_of(self._courier)
         self._store_rules(rules)
 
     def deliver(self) -> int:
-        """Deliver what was kept while the service was down, unless another process does.
+        """Deliver what was kept while the service was down, unless another process is doing so.
 
         Returns
         -------

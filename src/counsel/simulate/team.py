@@ -46,7 +46,7 @@ class PlanForTeam(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TeamEvaluation:
-    """What a policy brings a team, from simulated episodes: the result of ``Team.evaluate``.
+    """What a policy earns for a team in simulated episodes: the result of ``Team.evaluate``.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Team:
     Raises
     ------
     CounselError
-        If nobody is in the team, an entry is no problem, horizons differ, or a count is no whole
+        If the team is empty, an entry is not a problem, horizons differ, or a count is not a whole
         number of at least 1.
 
     Examples
@@ -172,7 +172,7 @@ class Team:
     def evaluate(
         self, plan: TeamPolicy | PlanForTeam, *, episodes: int, rng: np.random.Generator
     ) -> TeamEvaluation:
-        """Simulate a policy and return what it brings.
+        """Simulate a policy and return what it earns.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class Team:
         Raises
         ------
         CounselError
-            If the plan is for another team, ``episodes`` is below 2 or ``rng`` is no generator.
+            If the plan is for another team, ``episodes`` is below 2 or ``rng`` is not a generator.
         """
         policy, bound = _read_plan(plan)
         self._check_same_team(getattr(plan, "members", None))
