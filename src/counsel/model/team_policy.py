@@ -4,8 +4,8 @@ Everybody has a priority that depends on the step, their state and the level of 
 each step the people with the highest priorities are advised, at most ``per_step`` of them. Ties are
 broken at random.
 
-With ``longest_wait=n`` nobody stays without a piece for more than n steps in a row. Of n + 1 steps
-in a row one is then theirs, so at most (n + 1) × ``per_step`` people can be served.
+With ``longest_wait=n`` nobody stays without a piece for more than n steps in a row. So everybody
+gets a piece in any n + 1 steps in a row, and at most (n + 1) × ``per_step`` people can be served.
 """
 
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ class TeamPolicy:
     Raises
     ------
     CounselError
-        If ``per_step`` or ``longest_wait`` is no such number, or tables differ in number or shape.
+        If ``per_step`` or ``longest_wait`` is not valid, or tables differ in number or shape.
 
     Examples
     --------

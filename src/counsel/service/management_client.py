@@ -106,7 +106,7 @@ class Management(Connection):
         Returns
         -------
         list of str
-            What may remain in the files of the database, and what to do about it.
+            The data that may remain in the files of the database, and what to do about it.
         """
         path = path_of("advisers", adviser)
         return list(self._send_for({"remains": list}, "DELETE", path, {"confirm": name})["remains"])
@@ -137,7 +137,7 @@ class Management(Connection):
         Returns
         -------
         str
-            The model's id, which is a ``source`` of advisers.
+            The model's id, which an adviser can have as its ``source``.
         """
         path = f"/v1/models?name={quote(name, safe='')}"
         return str(self._send_for({"id": str}, "POST", path, content)["id"])
