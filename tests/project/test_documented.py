@@ -181,6 +181,18 @@ def test_every_setting_is_told():
     assert sorted(one for one in variables | fields if f"`{one}`" not in page) == []
 
 
+def test_every_constant_on_the_page_of_settings_has_its_value_in_its_module():
+    page = (DOCS / "reference" / "settings.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| (`[A-Z].*?`) \(`(\w+)`\) \| ([\d,. ]+) \|", page, re.M)
+    assert len(named) >= 20
+    for names, module, values in named:
+        (path,) = (ROOT / "src").rglob(f"{module}.py")
+        dotted = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+        constants = vars(importlib.import_module(dotted))
+        expected = [float(value.replace(",", "")) for value in values.split(", ")]
+        assert [constants[name] for name in re.findall(r"[A-Z_]+", names)] == expected, names
+
+
 def test_every_override_of_a_world_is_told():
     page = (DOCS / "reference" / "worlds.md").read_text(encoding="utf-8")
     for name, world in counsel.worlds.list_worlds().items():
