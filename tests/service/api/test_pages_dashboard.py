@@ -308,6 +308,14 @@ SENTENCES = [
         "2.1 pieces per episode [1.9, 2.3]: about the budget of 2",
     ),
     (
+        "budgetUse({per_episode:1.0034,low:0.9,high:1.1,budget:1})",
+        "1 piece per episode [0.9, 1.1]: about the budget of 1",
+    ),
+    (
+        "limitBrings({value:[0,1],marks:[{name:'never',pieces:0,value:0},{name:'chosen',pieces:2,value:1},{name:'now',pieces:1.0034,value:0.5}]})",
+        "2 pieces per episode can bring 100 % of what advice adds; now 1 brings a reward of 0.5",
+    ),
+    (
         "budgetUse({per_episode:1,low:null,high:null,budget:null})",
         "1 piece per episode; there is no budget",
     ),

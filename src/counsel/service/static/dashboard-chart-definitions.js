@@ -65,8 +65,7 @@ const budget = {
 
 function budgetBin(bin, i, unit) {
   const value = bin.episodes ? bin.per_episode : null;
-  const amount = unit === "cost" ? sentences.perEpisode(value, unit) : `${short(value)} pieces per episode`;
-  return { ...markOf(bin, i), value, body: `${amount} in ${many(bin.episodes, "episode")}` };
+  return { ...markOf(bin, i), value, body: `${sentences.perEpisode(value, unit)} in ${many(bin.episodes, "episode")}` };
 }
 
 /** A figure with one whisker for each row of the summary that has pieces. */
@@ -142,8 +141,7 @@ export const FRONTIER = {
 };
 
 function frontierPoints({ pieces, value, marks, unit }) {
-  const amount = (count) => (unit === "cost" ? sentences.perEpisode(count, unit) : `${short(count)} pieces per episode`);
-  const body = (count, worth) => `${amount(count)}, reward ${short(worth)}`;
+  const body = (count, worth) => `${sentences.perEpisode(count, unit)}, reward ${short(worth)}`;
   return {
     axis: `${unit === "cost" ? "cost" : "pieces"} of advice per episode`,
     points: pieces.map((count, i) => ({ key: i, pieces: count, value: value[i], head: "frontier", body: body(count, value[i]) })),

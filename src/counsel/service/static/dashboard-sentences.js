@@ -117,8 +117,9 @@ export const alwaysOf = ({ always_low: least = null, always_high: most = null })
 
 /** "2 pieces per episode", or "a cost of 2 per episode" where some advice costs more or less than 1. */
 export function perEpisode(amount, unit) {
-  if (unit === "cost") return `a cost of ${short(amount)} per episode`;
-  return `${short(amount)} ${amount === 1 ? "piece" : "pieces"} per episode`;
+  const shown = short(amount);
+  if (unit === "cost") return `a cost of ${shown} per episode`;
+  return `${shown} ${shown === "1" ? "piece" : "pieces"} per episode`;
 }
 
 function spends({ spending: { per_episode: rate, low, high, budget, must_say: must, episodes: behind, unit }, episodes }) {
@@ -242,7 +243,8 @@ export function limitBrings({ value, marks, unit }) {
   const portion = (mark) => percent((mark.value - never) / all);
   const [chosen, now] = [find("chosen"), find("now")];
   if (!chosen) return `Advice can add up to ${short(all)} per episode`;
-  const today = now ? `; now ${unit === "cost" ? `a cost of ${short(now.pieces)} brings` : `${short(now.pieces)} bring`} a reward of ${short(now.value)}` : "";
+  const given = now && `${unit === "cost" ? "a cost of " : ""}${short(now.pieces)}`;
+  const today = now ? `; now ${given} ${unit === "cost" || given === "1" ? "brings" : "bring"} a reward of ${short(now.value)}` : "";
   const amount = perEpisode(chosen.pieces, unit);
   return `${amount[0].toUpperCase()}${amount.slice(1)} can bring ${portion(chosen)} of what advice adds${today}`;
 }
