@@ -178,6 +178,7 @@ def test_a_fitted_model_with_contexts_is_ranked_in_one_of_them(command, folder):
         ),
         ("call-centre", PEOPLE, ("--pieces", "0"), "--pieces must be a whole number of at least 1"),
         ("call-centre", PEOPLE, ("-o", "calls.txt"), "must be a file that ends in .csv or .parq"),
+        ("call-centre", PEOPLE, ("-o", "./people.csv"), "is the table of people, which would be"),
     ],
 )
 def test_a_bad_table_is_one_sentence_and_nothing_is_written(
@@ -191,6 +192,7 @@ def test_a_bad_table_is_one_sentence_and_nothing_is_written(
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
     assert sorted(path.name for path in folder.iterdir()) == ["people.csv"]
+    assert (folder / "people.csv").read_text(encoding="utf-8") == table
 
 
 def test_a_table_that_is_missing_or_of_another_kind_is_refused(command, folder):

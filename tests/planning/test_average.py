@@ -300,6 +300,42 @@ def test_large_worlds_have_an_average_too(monkeypatch):
     assert other.net_value == pytest.approx(plan.net_value, abs=plan.error + other.error)
 
 
+def ladder(days, rungs):
+    """Return a problem in which silence leads down a ladder and advice up, on days in turn."""
+    S = days * rungs
+    day, rung = np.divmod(np.arange(S), rungs)
+    down = 0.3 + 0.2 * np.sin(2.0 * np.pi * day / days)
+    P = np.zeros((S, 2, S))
+    for a, up in enumerate((0.15, 0.65)):
+        for to, p in (
+            (np.minimum(rung + 1, rungs - 1), up * (1.0 - down)),
+            (np.maximum(rung - 1, 0), down * (1.0 - up)),
+            (rung, up * down + (1.0 - up) * (1.0 - down)),
+        ):
+            np.add.at(P, (np.arange(S), a, (day + 1) % days * rungs + to), p)
+    reward = np.sqrt(rung / rungs)[:, None] - [0.0, 0.4]
+    mdp = counsel.MDP(P, reward, average=True)
+    return counsel.AdviceProblem(mdp, counsel.Human(np.tile([0.8, 0.2], (S, 1)), lift=0.5))
+
+
+@pytest.mark.parametrize(("days", "rungs"), [(1, 60), (7, 40)])
+def test_a_ladder_that_is_climbed_with_advice_alone_has_an_average(days, rungs):
+    """All cycles began where silence ends: the plan of 60 cells was refused, that of 280 hung."""
+    problem = ladder(days, rungs)
+    world, plan = machine(problem), counsel.solve(problem, penalty=0.5)
+    V = plan.values[0]
+    improved = (world.reward - 0.5 * world.cost + world.P @ V).max(axis=1) - V
+    assert improved.max() == pytest.approx(plan.net_value, abs=1e-9)  # no plan has more
+    assert improved.min() == pytest.approx(plan.net_value, abs=1e-9)
+    assert counsel.evaluate(problem, plan.policy).value == pytest.approx(plan.value, abs=1e-9)
+
+
+def test_a_plan_whose_error_may_be_large_is_refused(monkeypatch):
+    monkeypatch.setattr(average, "MOST_ERROR", 0.0)
+    with pytest.raises(counsel.CounselError, match="has not converged: its error may be"):
+        counsel.solve(ladder(1, 20))
+
+
 @pytest.mark.slow
 @each_seed(range(18, 120))
 def test_many_plans_and_budgets_agree_with_the_lp(seed):

@@ -81,3 +81,15 @@ def test_gains_on_levels_are_numbers_where_an_action_is_not_allowed():
     advantage, gain = level_gains(problem, np.zeros((3, 2, problem.n_states)), 0)
     assert np.isfinite(gain).all()
     assert (np.isnan(advantage) == ~problem.mdp.allowed).all()
+
+
+@pytest.mark.slow
+def test_a_walk_leaves_a_penalty_at_which_rounding_hides_what_comes_next():
+    """Advice that changes nothing but the level of a memory: steps of 1e-300 took for ever."""
+    P = [[[0.0001, 0.9975, 0.0024]], [[0.0235, 0.9467, 0.0298]], [[0.6067, 0.3771, 0.0162]]]
+    mdp = counsel.MDP(P, [-0.03, 0.39, -0.39], discount=0.999999)
+    lift = np.array([[0.2, 0.6, 0.4], [0.2, -0.1, -0.1], [0.0, 1.0, 0.3]])[:, :, None]
+    human = counsel.Human(np.ones((3, 1)), lift=lift, memory=counsel.Memory.refusals(2))
+    cells = counsel.criticality(counsel.AdviceProblem(mdp, human))
+    assert cells.exact
+    assert (cells.lower <= 1e-6).all()

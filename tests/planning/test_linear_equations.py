@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from counsel.errors import CounselError
 from counsel.planning import linear_equations
 from counsel.planning.linear_equations import Equations
 from tests.support.each import each_seed
@@ -34,10 +35,31 @@ def test_many_equations_are_solved_to_rounding(seed):
 
 def test_sweeps_finish_where_the_gradient_method_breaks_down(monkeypatch):
     monkeypatch.setattr(linear_equations, "RESTARTS", 0)
+    monkeypatch.setattr(linear_equations, "ELIMINATED_SPARSE", 0)
     matrix, b = drawn(1, gamma=0.9), np.arange(300.0)
     exact = np.linalg.solve(np.eye(300) - matrix.toarray(), b)
     x = equations(matrix).solve(b)
     np.testing.assert_allclose(x, exact, rtol=1e-12)
+
+
+def test_a_ring_on_which_the_gradient_method_breaks_down_is_eliminated():
+    """Its sweeps took minutes, and those of longer rings and ladders did not end."""
+    size = 283
+    step, half = (np.roll(np.eye(size), by, axis=1) for by in (1, size // 2))
+    cycle = 0.65 * step + 0.35 * half
+    cycle[:, 0] = 0.0  # an end of every cycle
+    system = equations(cycle)
+    for b in (np.ones(size), np.arange(float(size))):
+        exact = np.linalg.solve(np.eye(size) - cycle, b)
+        np.testing.assert_allclose(system.solve(b), exact, rtol=1e-10)
+    assert np.isnan(equations(sp.identity(size)).solve(b)).all(), "a singular system has no answer"
+
+
+def test_sweeps_that_do_not_end_are_refused(monkeypatch):
+    for name, value in (("RESTARTS", 0), ("ELIMINATED_SPARSE", 0), ("MOST_SWEEPS", 9)):
+        monkeypatch.setattr(linear_equations, name, value)
+    with pytest.raises(CounselError, match="300 states have not converged after 9 sweeps; give a"):
+        equations(drawn(1)).solve(np.ones(300))
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-7])

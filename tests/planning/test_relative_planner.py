@@ -8,6 +8,7 @@ import pytest
 
 import counsel
 from counsel.planning import prepared_problem
+from tests.support.discounted_oracle import machine
 from tests.support.each import each, each_seed
 
 WORLDS = ["machine-repair", "inventory", "call-centre", "call-centre/tiring"]
@@ -127,6 +128,20 @@ def test_a_policy_that_always_speaks_is_evaluated_without_sweeps(monkeypatch, en
     monkeypatch.setattr("counsel.planning.linear_equations.Equations._sweep", swept)
     plan = counsel.solve(problem, budget=0.2 if "average" in end else 200.0)
     assert plan.error <= 1e-9 / (1.0 if "average" in end else 1e-3)
+
+
+def test_errors_of_values_do_not_grow_with_the_changes_of_plans():
+    """Plans on this ring alternated, each evaluated more roughly, until they were refused."""
+    rng, S = np.random.default_rng(5), 283
+    P = np.zeros((S, 2, S))
+    P[np.arange(S)[:, None], [0, 1], (np.arange(S)[:, None] + [1, S // 2]) % S] = 1.0
+    mdp = counsel.MDP(P, rng.random((S, 2)).round(2), discount=0.999)
+    human = counsel.Human(rng.dirichlet(np.ones(2), S), lift=rng.random((S, 2)))
+    problem = counsel.AdviceProblem(mdp, human)
+    world, plan = machine(problem), counsel.solve(problem)
+    better = (world.reward + 0.999 * world.P @ plan.values[0]).max(axis=1)
+    assert plan.error <= 1e-6
+    assert np.abs(better - plan.values[0]).max() <= 1e-9
 
 
 def test_a_discount_too_near_1_is_refused():

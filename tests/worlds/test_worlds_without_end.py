@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import poisson
 
 import counsel
-from counsel.worlds import AdviceEnv, make
+from counsel.worlds import AdviceEnv, inventory, make
 from counsel.worlds.advice_env import SHOWN
 from tests.support import slow_worlds
 
@@ -35,6 +35,13 @@ def test_every_move_of_the_inventory_is_that_of_the_rules():
             states, chances = problem.mdp.kernel.successors(0, s, order)
             assert dict(zip(states.tolist(), chances.tolist(), strict=True)) == pytest.approx(moves)
             assert problem.mdp.reward[0, s, order] == pytest.approx(reward)
+
+
+def test_a_large_shop_with_a_large_demand_can_be_built():
+    """Its powers and factorials were larger than the largest number."""
+    chance = inventory._poisson(99.0, 300)
+    np.testing.assert_allclose(chance[:300], poisson.pmf(np.arange(300), 99.0), atol=1e-14)
+    assert chance.sum() == pytest.approx(1.0, abs=1e-14)
 
 
 @pytest.mark.parametrize("name", ["machine-repair", "inventory"])

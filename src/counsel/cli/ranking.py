@@ -53,6 +53,8 @@ def rank(  # noqa: PLR0913 (one argument for each option)
     from counsel.planning.rank import rank_cells
 
     options.check_output(output, ".csv", ".parquet")
+    if output is not None and output.exists() and people.exists() and output.samefile(people):
+        raise CounselError(f"-o {output} is the table of people, which would be lost; name another")
     whole("--pieces", pieces, least=1)
     fitted, masks = _read_fit(source, context), dict[str, Any]()
     if fitted is None:

@@ -20,7 +20,7 @@ index.
 
 import numpy as np
 
-from counsel._arrays import Floats
+from counsel._arrays import Floats, Ints
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
 from counsel.model.random_cells import Advice
@@ -38,7 +38,7 @@ from counsel.planning.recurrence import (
     closed_classes,
     likeliest,
 )
-from counsel.planning.relative_planner import RelativePlanner
+from counsel.planning.relative_planner import MOST_ERROR, RelativePlanner
 from counsel.planning.stationary_policy import StationaryPolicy, stationary
 
 SAME_GAIN = 1e-10
@@ -65,20 +65,20 @@ class AveragePlanner(RelativePlanner):
         """Whether the last plan had several closed classes, and advice was changed to one."""
         self._gain = 0.0
         self._kept_ms: Advice = self._advice_ms
-        self._choices: Choices | None = None
-        self._home = self._find_home()
+        self._choices = None if self._always_has_one_class() else self._choices_that_come_back()
 
-    def _find_home(self) -> int | None:
-        """Return a cell to which every policy comes back, if known; raise if there may be none."""
+    def _always_has_one_class(self) -> bool:
+        """Return whether it is easy to see that every policy has one closed class."""
         model, levels = self.part.model, self.levels
-        if always_reaches_silence(model, levels):
-            silent = stationary(model, levels, self._advice_ms, threads=self.threads)
-            classes = closed_classes(silent.equations)
-            if len(classes) == 1:
-                return likeliest(silent.equations, classes[0])
-        self._choices = choices_of(model, levels)
-        check_comes_back(self.problem, self._choices.sets_to_stay_in(), self.part.kind_s)
-        return None
+        if not always_reaches_silence(model, levels):
+            return False
+        silent = stationary(model, levels, self._advice_ms, threads=self.threads)
+        return len(closed_classes(silent.equations)) == 1
+
+    def _choices_that_come_back(self) -> Choices:
+        choices = choices_of(self.part.model, self.levels)
+        check_comes_back(self.problem, choices.sets_to_stay_in(), self.part.kind_s)
+        return choices
 
     @property
     def advice(self) -> Advice:
@@ -100,23 +100,21 @@ class AveragePlanner(RelativePlanner):
             return self._chosen
         model, levels, self._kept_ms = self.part.model, self.levels, self._advice_ms
         self._chosen = stationary(model, levels, self._kept_ms, threads=self.threads)
-        home, self.is_changed = self._home, False
-        if home is None:
-            classes = closed_classes(self._chosen.equations)
-            homes = [likeliest(self._chosen.equations, cells) for cells in classes]
-            home, self.is_changed = homes[0], len(classes) > 1
-            if self.is_changed and self._choices is not None:
-                best = self._best_class(self._chosen, homes)
-                home, advice_x = homes[best], self._kept_ms.reshape(-1)
-                changed_x = self._choices.lead_to(classes[best], advice_x, self._chosen.equations)
-                self._kept_ms = changed_x.astype(np.int16).reshape(self._kept_ms.shape)
-                self._chosen = stationary(model, levels, self._kept_ms, threads=self.threads)
-        self._cycles = Cycles(self._chosen.equations, home)
+        classes = closed_classes(self._chosen.equations)
+        cells, self.is_changed = classes[0], len(classes) > 1
+        if self.is_changed and self._choices is not None:
+            cells = classes[self._best_class(self._chosen, classes)]
+            advice_x = self._kept_ms.reshape(-1)
+            changed_x = self._choices.lead_to(cells, advice_x, self._chosen.equations)
+            self._kept_ms = changed_x.astype(np.int16).reshape(self._kept_ms.shape)
+            self._chosen = stationary(model, levels, self._kept_ms, threads=self.threads)
+        self._cycles = Cycles(self._chosen.equations, cells)
         return self._chosen
 
-    def _best_class(self, chosen: StationaryPolicy, homes: list[int]) -> int:
+    def _best_class(self, chosen: StationaryPolicy, classes: list[Ints]) -> int:
         """Return the class with the best first gain, then with the best second gain."""
         every = chosen.equations
+        homes = [likeliest(every, cells) for cells in classes]
         weight = np.where(np.isin(every.column, homes), 0.0, every.weight)
         within = Equations(every.begin, every.column, weight, every.threads)
         length = within.solve(np.ones(within.size))[homes]
@@ -159,8 +157,8 @@ class AveragePlanner(RelativePlanner):
 
     def _check_converged(self, aim: Aim) -> None:
         """Raise if iteration has ended before the error is small."""
-        allowed = self.tolerance * aim.most0
-        if not self._is_converged and not self.error <= allowed:
+        allowed = (MOST_ERROR if self._is_converged else self.tolerance) * aim.most0
+        if not self.error <= allowed:
             raise CounselError(
                 "the plan by the average per step has not converged: its error may be "
                 f"{self.error:.2g}, and {allowed:.2g} is allowed; give a discount instead"

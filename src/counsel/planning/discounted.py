@@ -47,7 +47,8 @@ TOLERANCE = 1e-9
 """The largest error of a plan, as a share of the largest value that any plan could have."""
 
 CLOSER = 0.05
-"""Advice is evaluated to this share of what the last improvement changed."""
+"""Advice is evaluated to this share of what the last improvement changed, and each time at least
+twice as exactly: a large change of values must not lead to larger errors of values, for ever."""
 
 MOST_ROUNDS, MOST_STEPS = 500, 1000
 """The most evaluations in a plan, and steps from values to values between two evaluations."""
@@ -154,7 +155,7 @@ class DiscountedPlanner(PricedPlanner):
         goal = self._goal(allowed)
         TV_ms, is_tied = np.empty(shape), np.empty(shape, dtype=np.bool_)
         advice_ms = self._advice_ms.copy()
-        is_exact = False
+        is_exact, finish = False, np.inf
         self._is_converged = False
         for _ in range(self._most_rounds()):
             steps = 1 if is_exact else MOST_STEPS
@@ -169,7 +170,7 @@ class DiscountedPlanner(PricedPlanner):
                 self._is_converged = True
                 break
             is_exact = to_rounding and (error <= allowed or is_same)
-            finish = 0.0 if is_exact else max(CLOSER * (high - low), 0.2 * goal)
+            finish = 0.0 if is_exact else max(min(CLOSER * (high - low), 0.5 * finish), 0.2 * goal)
             self._evaluate_first(aim, self._shifted(TV_ms, low, high), (low, high), finish)
             if is_exact:
                 self._evaluate_second(aim)

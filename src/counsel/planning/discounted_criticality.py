@@ -25,7 +25,8 @@ MOST_CELLS = 1000
 """With more cells (a state, on a level of a memory) a walk takes too long."""
 
 NUDGE = 1e-11
-"""The share of a penalty to step on if rounding hides that another choice has overtaken."""
+"""The share of a penalty, or of the largest reward, to step on if rounding hides that another
+choice has overtaken; steps that change nothing double."""
 
 
 def exact_criticality(planner: DiscountedPlanner, most: int) -> Floats | None:
@@ -39,14 +40,16 @@ def exact_criticality(planner: DiscountedPlanner, most: int) -> Floats | None:
     permitted_sa = planner.constraints.permitted[0]
     required_s = planner.constraints.required[0]
     critical_x, penalty, before = np.zeros(X), 0.0, np.zeros(0, dtype=np.int16)
+    kept, steps = before, 0
     for _ in range(most // X):
         planner.penalise(penalty)
         if isinstance(planner, AveragePlanner) and planner.is_changed:
             return None  # a choice that leads to the best class may itself be overtaken at once
         advice_x = planner.advice.reshape(-1)
         if np.array_equal(advice_x, before):  # rounding hid what has overtaken
-            penalty = penalty * (1.0 + NUDGE) + 1e-300
-            before = before[:0]
+            steps = steps + 1 if np.array_equal(advice_x, kept) else 0
+            penalty += 2.0**steps * NUDGE * max(penalty, problem.mdp.reward_size or 1.0)
+            before, kept = before[:0], before
             continue
         before = advice_x
         earned, spent = (planner.parts(*terms) for terms in ((1.0, 0.0), (0.0, -1.0)))

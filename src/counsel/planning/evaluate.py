@@ -26,7 +26,7 @@ from counsel.planning._backward_kernels import Model
 from counsel.planning._forward_kernels import walk_forward
 from counsel.planning.level_planner import check_evaluation_size
 from counsel.planning.prepared_problem import levels_of, model_of
-from counsel.planning.recurrence import Cycles, likeliest, only_class, part_of
+from counsel.planning.recurrence import Cycles, only_class, part_of
 from counsel.planning.stationary_policy import StationaryPolicy, stationary_policy
 
 ROUNDING = 1e-14
@@ -208,7 +208,7 @@ def _visits(
         return visits_x, size / (1.0 - equations.largest_sum) * (float(left) + ROUNDING)
     cells = only_class(problem, chosen, start_x)
     within = part_of(chosen, cells)
-    cycles = Cycles(within.equations, likeliest(within.equations, np.arange(cells.size)))
+    cycles = Cycles(within.equations, np.arange(cells.size))
     visits_x = np.zeros(start_x.size)
     visits_x[cells] = cycles.visits()
     value = float(visits_x @ chosen.reward)

@@ -3,7 +3,9 @@
 They are what a policy earns for ever (G its discounted transitions) and how often it is where (the
 transpose of G). Few equations are solved by elimination. Many are solved by the stabilised
 bi-conjugate gradient method (van der Vorst 1992), which takes tens of products where sweeps
-x ← b + G x take log(tolerance) / log(γ); where that method breaks down, sweeps finish the work.
+x ← b + G x take log(tolerance) / log(γ). Where that method breaks down, as with cycles of seasons
+and long ladders of states, sparse elimination solves them up to ``ELIMINATED_SPARSE``, and sweeps
+finish the work above.
 """
 
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ import scipy.sparse as sp
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import run_jobs, split
+from counsel.errors import CounselError
 from counsel.planning._stationary_kernels import multiply_rows, reach
 
 if TYPE_CHECKING:
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 ELIMINATED = 200
 """At most this many equations are solved by elimination."""
 
+ELIMINATED_SPARSE = 10_000
+"""At most this many equations are eliminated where the gradient method breaks down."""
+
 EPSILON = float(np.finfo(np.float64).eps)
 
 FLOOR = 4.0
@@ -30,6 +36,8 @@ FLOOR = 4.0
 
 RESTARTS, PRODUCTS = 4, 400
 """How often the gradient method starts again, and its products per start."""
+
+MOST_SWEEPS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +67,17 @@ class Equations:
         return Equations(begin, column, matrix.data, self.threads)
 
     @cached_property
-    def _solve_few(self) -> "Callable[[Floats], Any]":
+    def _eliminated(self) -> "Callable[[Floats], Any]":
         from scipy.linalg import lu_factor, lu_solve
+        from scipy.sparse.linalg import splu
 
-        return partial(lu_solve, lu_factor(np.eye(self.size) - self.matrix.toarray()))
+        if self.size <= ELIMINATED:
+            return partial(lu_solve, lu_factor(np.eye(self.size) - self.matrix.toarray()))
+        try:
+            factors = splu((sp.identity(self.size, format="csr") - self.matrix).tocsc())
+        except RuntimeError:  # singular to rounding
+            return lambda b: np.full(b.size, np.nan)
+        return lambda b: factors.solve(b)
 
     @cached_property
     def largest_sum(self) -> float:
@@ -88,16 +103,21 @@ class Equations:
 
     def solve(self, b: Floats, *, guess: Floats | None = None, tolerance: float = 0.0) -> Floats:
         """Return x with a residual of at most ``tolerance`` in every equation, or rounding."""
-        if self.size <= ELIMINATED:
-            x: Floats = self._solve_few(b)
-            x += self._solve_few(self.residual(b, x))
-            return x
+        if self.size <= ELIMINATED or "_eliminated" in vars(self):
+            return self._eliminate(b)
         x = np.zeros(self.size) if guess is None else guess.copy()
         for _ in range(RESTARTS):
             x, is_close = self._descend(b, x, tolerance)
             if is_close:
                 return x
+        if self.size <= ELIMINATED_SPARSE:
+            return self._eliminate(b)
         return self._sweep(b, x, tolerance)
+
+    def _eliminate(self, b: Floats) -> Floats:
+        x: Floats = self._eliminated(b)
+        x += self._eliminated(self.residual(b, x))
+        return x
 
     def _descend(self, b: Floats, x: Floats, tolerance: float) -> tuple[Floats, bool]:
         """Return a better x and whether its residual is small enough."""
@@ -132,13 +152,18 @@ class Equations:
     def _sweep(self, b: Floats, x: Floats, tolerance: float) -> Floats:
         """Return x after sweeps x ← b + G x, until the residual is small or shrinks no more."""
         size, before = np.inf, np.inf
-        while size > max(tolerance, _floor(b, x)):
+        for _ in range(MOST_SWEEPS):
+            if size <= max(tolerance, _floor(b, x)):
+                return x
             r = self.residual(b, x)
             size, before = _size(r), size
             if size <= 64.0 * _floor(b, x) and size >= before:
-                break
+                return x
             x = x + r
-        return x
+        raise CounselError(
+            f"the values of {self.size:,} states have not converged after {MOST_SWEEPS:,} sweeps; "
+            "give a discount further from 1"
+        )
 
 
 def _size(vector: Floats) -> float:

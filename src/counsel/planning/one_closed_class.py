@@ -26,7 +26,7 @@ import numpy as np
 from counsel._arrays import Bools, Floats, Ints
 from counsel.errors import CounselError
 from counsel.planning.linear_equations import Equations
-from counsel.planning.recurrence import Choices, Cycles, closed_classes, likeliest
+from counsel.planning.recurrence import Choices, Cycles, closed_classes
 
 MOST_ROUNDS = 500
 """The most improvements of advice."""
@@ -60,7 +60,7 @@ def improve_in_one_class(choices: Choices, terms: tuple[Term, Term], advice_x: I
     cells = np.arange(advice_x.size)
     for _ in range(MOST_ROUNDS):
         equations = choices.equations(advice_x)
-        cycles = Cycles(equations, likeliest(equations, closed_classes(equations)[0]))
+        cycles = Cycles(equations, closed_classes(equations)[0])
         (gain, bias, first_kx, least), (_, second_bias, second_kx, second_least) = (
             _leads(choices, cycles, term, advice_x) for term in terms
         )
@@ -120,7 +120,7 @@ def _in_one_class(choices: Choices, advice_x: Ints, leads: tuple[Floats, Floats]
         matrix = equations.matrix[cells][:, cells].tocsr()
         begin, column = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
         within = Equations(begin, column, matrix.data)
-        visits = Cycles(within, likeliest(within, np.arange(cells.size))).visits()
+        visits = Cycles(within, np.arange(cells.size)).visits()
         average_leads.append(tuple(float(visits @ lead_x[cells]) for lead_x in leads))
     best = classes[average_leads.index(max(average_leads))]
     return choices.lead_to(best, advice_x, equations)

@@ -36,6 +36,10 @@ from counsel.planning.stationary_policy import StationaryPolicy, stationary
 STEPS_TO_FIND_HOME = 30
 """Steps of the chain after which the likeliest cell is taken as home."""
 
+RARE, FADING = 10.0, 1e-6
+"""A home is rare if its cycles take more than this many steps per cell. Then the cell that is
+visited most is taken, with visits that fade by this share per step."""
+
 REFINED = 3
 """The most corrections of a gain."""
 
@@ -87,10 +91,27 @@ def likeliest(equations: Equations, cells: Ints) -> int:
     return int(cells[x[cells].argmax()])
 
 
-class Cycles:
-    """What a policy with one closed class brings per step, from cycles between visits to home."""
+def most_visited(equations: Equations, cells: Ints) -> int:
+    """Return the cell of a closed class that is visited most in a very long time."""
+    weight, start = (1.0 - FADING) * equations.weight, np.zeros(equations.size)
+    start[cells] = 1.0 / cells.size
+    fading = Equations(equations.begin, equations.column, weight, equations.threads)
+    return int(cells[fading.transposed.solve(start)[cells].argmax()])
 
-    def __init__(self, equations: Equations, home: int) -> None:
+
+class Cycles:
+    """What a policy with one closed class brings per step, from cycles between visits to home.
+
+    The home is a cell of the class in which much time is spent: where visits are rare, the
+    equations of a cycle are nearly singular.
+    """
+
+    def __init__(self, equations: Equations, cells: Ints) -> None:
+        self._start_at(equations, likeliest(equations, cells))
+        if not 0.0 < self.length[self.home] <= RARE * equations.size:
+            self._start_at(equations, most_visited(equations, cells))
+
+    def _start_at(self, equations: Equations, home: int) -> None:
         weight = np.where(equations.column == home, 0.0, equations.weight)
         self.equations, self.home = equations, home
         self.within = Equations(equations.begin, equations.column, weight, equations.threads)

@@ -20,7 +20,7 @@ from counsel.planning._choice_kernels import Aim
 from counsel.planning.constraints import Constraints
 from counsel.planning.discounted import TOLERANCE, DiscountedPlanner
 from counsel.planning.linear_equations import EPSILON
-from counsel.planning.recurrence import Cycles, closed_classes, likeliest
+from counsel.planning.recurrence import Cycles, closed_classes
 from counsel.planning.stationary_policy import StationaryPolicy
 
 LOST_BY_SUMS = 4.0 * EPSILON
@@ -126,8 +126,7 @@ class LongDiscountPlanner(RelativePlanner):
     def _policy_now(self) -> StationaryPolicy:
         if self._chosen is None:
             equations = super()._policy_now().equations
-            home = likeliest(equations, np.concatenate(closed_classes(equations)))
-            self._cycles = Cycles(equations, home)
+            self._cycles = Cycles(equations, np.concatenate(closed_classes(equations)))
         return super()._policy_now()
 
     def _plan(self, aim: Aim, *, with_second: bool) -> None:

@@ -7,7 +7,7 @@ late; a system that knows the demand may advise an order. The work is discounted
 day.
 """
 
-from math import exp, factorial
+from math import exp
 
 import numpy as np
 
@@ -62,5 +62,5 @@ def inventory(
 
 def _poisson(mean: float, most: int) -> Floats:
     """Return the probabilities of a demand of 0 to ``most``; the last holds all larger ones."""
-    chance = np.array([exp(-mean) * mean**d / factorial(d) for d in range(most)])
+    chance = exp(-mean) * np.cumprod(np.append(1.0, mean / np.arange(1.0, most)))
     return np.append(chance, max(1.0 - chance.sum(), 0.0))
