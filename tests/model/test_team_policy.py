@@ -40,7 +40,12 @@ def test_bad_tables_are_refused(tables, sentence):
     ("advice", "counts", "options", "sentence"),
     [
         ([ADVICE] * 2, [1], {}, "the policy is for 2 kinds of people; the team has 1"),
-        ([ADVICE], [1], {"per_step": 2}, "per_step is 2, but the team has only 1 people"),
+        (
+            [ADVICE],
+            [1],
+            {"per_step": 2},
+            "per_step is 2; it may be at most 1, the size of the team",
+        ),
         ([ADVICE[:2]], [3], {}, r"advice\[0\] has shape \(2, 5\); expected \(6, 5\)"),
         ([ADVICE + 3], [3], {}, r"advice\[0\]\[h=0, s=0\] is 4; it runs from 0 to 3, which means"),
         ([ADVICE], [9], {"longest_wait": 2}, "longest_wait is 2, but 9 people wait up to 8 steps"),

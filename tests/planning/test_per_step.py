@@ -197,7 +197,7 @@ def costly_ward():
         (None, {"per_step": 0}, "per_step must be a whole number of at least 1, not 0"),
         (None, {"per_step": 1.5}, "per_step must be a whole number, not 1.5"),
         (None, {"per_step": True}, "per_step must be a whole number"),
-        (None, {"per_step": 3}, "per_step is 3, but the team has only 2 people"),
+        (None, {"per_step": 3}, "per_step is 3; it may be at most 2, the size of the team"),
         (None, {"per_step": 1, "at_least": 0.5}, "at_least goes with a budget"),
         (None, {"budget": 1, "longest_wait": 2}, "longest_wait goes with per_step"),
         (None, {"per_step": 1, "longest_wait": -1}, "longest_wait must be a whole number"),

@@ -142,7 +142,9 @@ class TeamPolicy:
             )
         size = int(counts.sum())
         if self.per_step > size:
-            raise CounselError(f"per_step is {self.per_step}, but the team has only {size} people")
+            raise CounselError(
+                f"per_step is {self.per_step}; it may be at most {size}, the size of the team"
+            )
         for i, (person, advice) in enumerate(zip(people, self.advice, strict=True)):
             cells = (person.horizon, person.n_states)
             shapes = [cells] if person.memory is None else [cells, (person.n_levels, *cells)]

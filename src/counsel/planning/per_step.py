@@ -193,7 +193,7 @@ def share_per_step(
 def _read_limit(per_step: object, size: int) -> int:
     k = whole("per_step", per_step, least=1)
     if k > size:
-        raise CounselError(f"per_step is {k}, but the team has only {size} people")
+        raise CounselError(f"per_step is {k}; it may be at most {size}, the size of the team")
     return k
 
 
