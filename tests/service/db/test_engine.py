@@ -71,6 +71,14 @@ def test_services_that_start_at_once_take_turns(url):
         engine.dispose()
 
 
+def test_a_new_sqlite_file_that_several_opened_at_once_was_locked(tmp_path):
+    for i in range(10):
+        url = f"sqlite:///{tmp_path / str(i)}.db"
+        with ThreadPoolExecutor(4) as pool:
+            for engine in pool.map(open_engine, [url] * 4):
+                engine.dispose()
+
+
 def test_what_is_done_is_there(committer, engine):
     committer.submit(an_episode).result()
     waiting = [enqueue(committer, "decision", a_decision(i)) for i in range(50)]
@@ -259,6 +267,7 @@ def test_numbers_rise_in_the_order_in_which_rows_can_be_seen(url):
             found = connection.execute(new).scalars().all()
         seen += found
         last = seen[-1] if seen else 0
+        time.sleep(0.001)  # a loop without a pause may keep the interpreter from the writers
     assert len(seen) == 300
     assert counted(engines[2], decisions) == 300
     for one in waiting:

@@ -9,6 +9,7 @@ answer, and a transaction whose service was frozen all have a deadline.
 
 import logging
 import os
+import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -235,11 +236,25 @@ def _prepare_sqlite(settings: ServiceSettings, connection: Any, _: object) -> No
     too late for the migrations.
     """
     connection.isolation_level = None
+    connection.execute(f"PRAGMA busy_timeout = {round(1000 * settings.lock_seconds)}")
+    _keep_write_ahead_log(connection, settings.lock_seconds)
     for pragma in (
-        f"busy_timeout = {round(1000 * settings.lock_seconds)}",
-        "journal_mode = WAL",
         "synchronous = FULL",
         "foreign_keys = ON",
         "secure_delete = ON",
     ):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _keep_write_ahead_log(connection: Any, seconds: float) -> None:  # noqa: ANN401
+    """Set the write-ahead log; SQLite refuses at once where another connection is setting it."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as fault:
+            if fault.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
