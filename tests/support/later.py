@@ -4,6 +4,10 @@ import importlib
 from typing import Any
 
 
+ASKED_BY_PYTEST = ("__test__", "__bases__", "__wrapped__", "_mock_name")
+"""What pytest looks for in everything that it collects."""
+
+
 class Later:
     """Stands for a module, and imports it when something in it is asked for."""
 
@@ -11,6 +15,6 @@ class Later:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # pytest looks for __test__ in everything that it collects
+        if name in ASKED_BY_PYTEST:
             raise AttributeError(name)
         return getattr(importlib.import_module(self._name), name)
