@@ -3,7 +3,6 @@
 import importlib
 from typing import Any
 
-
 ASKED_BY_PYTEST = ("__test__", "__bases__", "__wrapped__", "_mock_name")
 """What pytest looks for in everything that it collects."""
 
