@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE =
 help:
 	@echo "make demo         learn to advise two players of a game and write a page that shows the result"
 	@echo "make install      install everything into $(VENV) from the lock file"
-	@echo "make test         run the quick tests (two to four minutes on two cores; the first time compiles)"
+	@echo "make test         run the quick tests (three to four minutes on two cores the first time, which compiles)"
 	@echo "make test-slow    run the slow tests: statistics, processes, browser, database, reproductions"
 	@echo "make test-long    run the large statistical studies of which the slow tests have small versions"
 	@echo "make spark        install Spark, so that the slow tests run on it too (430 MB; needs Java)"
