@@ -215,3 +215,15 @@ def test_a_connection_that_idled_is_opened_anew_before_something_is_made(client,
 def test_addresses_that_are_none_are_refused(url):
     with pytest.raises(CounselError, match="write http://HOST:PORT"):
         Client(url)
+
+
+def test_a_connection_that_breaks_while_it_is_opened_is_no_answer(monkeypatch):
+    def reset(*_, **__):
+        raise ConnectionResetError("reset by peer")
+
+    monkeypatch.setattr(socket, "create_connection", reset)
+    with (
+        Client("http://127.0.0.1:1") as client,
+        pytest.raises(CounselError, match="does not answer: reset by peer"),
+    ):
+        client.advisers()

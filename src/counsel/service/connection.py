@@ -202,6 +202,8 @@ class Connection:
 
         The service reads only a little of a body that is too large, and closes the connection.
         """
+        if self._connection.sock is None:  # it broke while it was opened
+            return None
         try:
             answer = self._read()
         except (OSError, http.client.HTTPException):
